@@ -17,16 +17,77 @@ def test_the_checked_build_is_the_one_under_test():
     assert ("checked-lib" in os.environ.get("PYTHONPATH", "")) == rows.CHECKED
 
 
+NONE = np.empty(0)
 ENTRIES = st.sampled_from([0.0, 0.5, 1.0, 0.25, -1e-17, 1e-13, -0.5, np.nan, np.inf, -np.inf])
 
 
-@given(hnp.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=ENTRIES))
+@given(hnp.arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=ENTRIES))
 def test_rows_within_bounds(X):
     inside = (X >= 0) & (X <= 1)
     assert rows.are_within(X, 0.0, 1.0, np.inf) == inside.all()
     with np.errstate(invalid="ignore"):
         near = np.abs(X.sum(axis=1) - 1) <= 1e-12
     assert rows.are_within(X, 0.0, 1.0, 1e-12) == (inside.all() and near.all())
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(0, 4), st.integers(1, 4)), elements=ENTRIES),
+    st.sampled_from([0.0, 0.25, 2.0]),
+)
+def test_the_smallest_entry_above_a_bound(X, bound):
+    assert rows.smallest_above(X, bound) == X[bound < X].min(initial=np.inf)
+
+
+@given(
+    st.lists(st.integers(-9, 9) | st.sampled_from([-(2**63), 2**63 - 1]), max_size=20),
+    st.lists(st.integers(0, 5), min_size=1, max_size=6),
+    st.integers(-5, 5),
+)
+def test_values_outside_of_a_table_are_unknown(values, table, low):
+    found = rows.look_up(np.array(values, np.int64), low, np.array(table), -1)
+    known = dict(enumerate(table, low))
+    assert found.tolist() == [known.get(value, -1) for value in values]
+
+
+def hash_of(numbers):
+    """The hash of a forecast in integers without a limit."""
+    state = 1
+    for bits in np.array([x + 0.0 for x in numbers]).view(np.uint64).tolist():
+        x = (state + ((bits + 2**11) >> 12) + 0x9E3779B97F4A7C15) % 2**64
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+        state = x ^ (x >> 31)
+    return state >> 32
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 21])
+@pytest.mark.parametrize("first", [0, 1])
+def test_hashes_of_forecasts(n, first):
+    X = np.random.default_rng(n).random((n, 3)) * [1, -1, 0]
+    expected = [hash_of(x[first:]) for x in X.tolist()]
+    hashes, places = rows.hash_forecasts(X, first, 2**32 - 1)
+    assert hashes.tolist() == expected
+    assert places.tolist() == list(range(n))
+    hashes, places = rows.hash_forecasts(X, first, 2**31)
+    assert places.tolist() == [i for i, x in enumerate(expected) if x <= 2**31]
+    assert hashes.tolist() == [x for x in expected if x <= 2**31]
+
+
+@given(st.lists(st.tuples(st.floats(-1e3, 1e3) | st.floats(0, 1), st.integers(0, 2)), min_size=1))
+def test_pairs_in_order_are_at_least_those_of_different_cells(data):
+    X = np.array([[x, 1 - x] for x, _ in data])
+    codes = np.array([code for _, code in data])
+    columns = np.array([0, 1, 1])
+    n_pairs, in_order = rows.least_concordance(X, columns, codes, np.arange(3))
+    for k in range(3):
+        zeros, ones = (np.sort(X[(codes == k) == own, columns[k]]) for own in (False, True))
+        assert n_pairs[k] == len(zeros) * len(ones)
+        apart = (1.2 * np.abs(zeros[:, None]) < ones).sum()  # eight cells for a power of two
+        near = (zeros[:, None] < ones).sum()
+        assert in_order[k] <= pav.concordance(zeros, NONE, ones, NONE)
+        assert in_order[k] <= near
+        if X.min() >= 2.0**-32 and X.max() <= 2.0**8:
+            assert in_order[k] >= apart
 
 
 @given(
@@ -53,6 +114,23 @@ def test_partition_keeps_every_score_with_its_class(data):
     parted, n_negative = pav.partition_scores(scores, y.astype(np.uint8))
     assert sorted(parted[:n_negative]) == sorted(scores[y == 0])
     assert sorted(parted[n_negative:]) == sorted(scores[y == 1])
+
+
+@given(
+    st.integers(0, 1000), st.sampled_from([1, 2, 3, 9, 40]), st.sampled_from([1, 2, 12]), st.data()
+)
+def test_cells_of_rows_leave_the_blocks_unchanged(n, size, digits, data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scores = np.round(rng.random(n), digits)
+    rates = {"rising": scores, "falling": 1 - scores, "wave": np.sin(9 * scores) / 2 + 0.5}
+    rate = rates[data.draw(st.sampled_from(list(rates)))] * data.draw(st.sampled_from([0.05, 1.0]))
+    positive = rng.random(n) < rate
+    a = np.sort(scores[~positive])
+    b = np.sort(scores[positive])
+    by_row = pav.pool_adjacent_violators(a, np.ones_like(a), b, np.ones_like(b))
+    in_cells = pav.pool_adjacent_violators(a, NONE, b, NONE, size)
+    for expected, found in zip(by_row, in_cells, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 @given(binary_data())

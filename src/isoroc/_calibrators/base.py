@@ -40,7 +40,7 @@ from isoroc._input import (
     warn_if_reversed,
     with_readable_names,
 )
-from isoroc._input.kinds import columns_of
+from isoroc._input.kinds import columns_of, count_columns
 from isoroc._input.seen import Fingerprint, remember_output
 from isoroc._maps import IdentityMap, Map
 from isoroc._maps.loading import MAX_CLASSES, map_document
@@ -193,7 +193,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         if sample.unit == "rank" and not self._uses_order_only:
             problem = f'is "rank", but {type(self).__name__} uses more than the order of scores'
             raise InputError("unit", None, problem, "use IsotonicCalibrator or IRPCalibrator")
-        check_two_classes(sample.class_weights(), sample.classes)
+        totals = sample.class_weights()
+        check_two_classes(totals, sample.classes)
         counted = sample.positive().effective(weighting)
         keeps_noise = self._keeps_noise or self._uses_order_only
         with one_blas_thread():
@@ -201,7 +202,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
         self._remember_columns(P, sample.forecasts, reset=True)
         self.map_ = fitted
         self.classes_ = sample.classes
-        totals = counted.class_weights()
+        if counted is not sample:
+            totals = counted.class_weights()
         counts = {"weight": float(totals.sum()), "class_weights": totals.tolist()}
         self.summary_ = {"rows": sample.n_rows} | counts | range_of(sample)
         self.summary_ |= Fingerprint.of(sample).entry()
@@ -365,10 +367,12 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
 
     def _remember_columns(self, P: Any, forecasts: Floats, *, reset: bool) -> None:
         """Set or compare n_features_in_ and feature_names_in_."""
-        if type(P) is np.ndarray and not reset and not hasattr(self, "feature_names_in_"):
-            return  # there are no names, and `check_new` has compared the number
-        named = with_readable_names(P) if is_into_dataframe(P) else columns_of(forecasts)
-        validate_data(self, X=named, reset=reset, skip_check_array=True)
+        named = type(P) is not np.ndarray and is_into_dataframe(P)
+        if named or hasattr(self, "feature_names_in_"):
+            X = with_readable_names(P) if named else columns_of(forecasts)
+            validate_data(self, X=X, reset=reset, skip_check_array=True)
+        elif reset:  # `check_new` compares the number
+            self.n_features_in_ = count_columns(forecasts)
 
 
 class IdentityCalibrator(Calibrator):

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._backends import NUMPY
+from isoroc._core.rows import smallest_above
 from isoroc._core.types import Floats
-from isoroc._input import Sample
+from isoroc._input import Sample, slices
 from isoroc._input.kinds import columns_of
 
 #: What floor="auto" chooses from. The first leaves every positive forecast unchanged.
@@ -78,12 +79,13 @@ def without_noise(sample: AnySample, noise: tuple[float, float] = (1e-16, 1e-8))
     """
     if sample.kind.scores != "probability":
         return sample
-    p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
     least, most = noise
-    is_tiny = p < most
-    has_gap = not ((p >= most) & (p < 100 * most)).any()
-    if not is_tiny.any() or not has_gap or ((p > 0) & (p < least)).any():
+    if not least <= _smallest_above(0.0, sample) < most:
         return sample
+    if _smallest_above(np.nextafter(most, 0), sample) < 100 * most:
+        return sample
+    p = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
+    is_tiny = p < most
     forecasts = np.where(is_tiny, 0.0, p)
     if sample.kind.single:
         forecasts = np.where(is_tiny[:, 0], 1.0, forecasts[:, 1])
@@ -97,5 +99,10 @@ def smallest_forecast(sample: Sample) -> float:
     """
     if sample.kind.scores != "probability":
         return 1e-30
-    P = sample.kind.probabilities(NUMPY, columns_of(sample.forecasts))
-    return float(np.clip(P[P > 0].min(), 1e-30, 1e-3))
+    return float(np.clip(_smallest_above(0.0, sample), 1e-30, 1e-3))
+
+
+def _smallest_above(bound: float, sample: Sample) -> float:
+    """The smallest probability of any class above a bound."""
+    parts = (columns_of(sample.forecasts[rows]) for rows in slices(len(sample)))
+    return min(smallest_above(sample.kind.probabilities(NUMPY, part), bound) for part in parts)

@@ -103,22 +103,46 @@ def concordance(const double[::1] a, const double[::1] wa,
     return wins
 
 
-def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
-                            const double[::1] b, const double[::1] wb):
-    """Blocks of the isotonic regression of the class on the score.
+cdef class Stack:
+    """Blocks so far, strictly increasing in mean: two numbers and the class weights of each."""
 
-    `a` and `b` are the sorted, finite scores of class 0 and of class 1. The paper's Algorithm 1
-    rescans the whole sequence until nothing is out of order. Here a stack holds the blocks so
-    far, always strictly increasing in mean, so each is pushed and pooled once. Rows enter in
-    groups: a run of class 1, a tie and a run of class 0, in this order, pool in any case.
+    cdef double[:, ::1] blocks
+    cdef Py_ssize_t size
 
-    Returns the blocks' lowest and highest scores, shape (m,), and class weights, shape (m, 2).
-    """
-    cdef Py_ssize_t i = 0, j = 0, i0, j0, top = -1, capacity = 256
-    cdef Py_ssize_t na = a.shape[0], nb = b.shape[0]
-    cdef double v, low, high, w0, w1
-    cdef double[:, ::1] stack = np.empty((capacity, 4))  # low, high and class weights of blocks
-    with nogil:
+    def __cinit__(self):
+        self.blocks = np.empty((256, 4))
+        self.size = 0
+
+    cdef inline int push(self, double low, double high, double w0, double w1) except -1 nogil:
+        """Add a block above all others, pooled with those whose mean is not lower."""
+        cdef Py_ssize_t top = self.size - 1
+        # mean of the top >= mean of the new one, without a division
+        while top >= 0 and self.blocks[top, 3] * w0 >= w1 * self.blocks[top, 2]:
+            low = self.blocks[top, 0]
+            w0 += self.blocks[top, 2]
+            w1 += self.blocks[top, 3]
+            top -= 1
+        top += 1
+        if top == self.blocks.shape[0]:
+            with gil:
+                self.blocks = np.concatenate([self.blocks, np.empty_like(self.blocks)])
+        self.blocks[top, 0] = low
+        self.blocks[top, 1] = high
+        self.blocks[top, 2] = w0
+        self.blocks[top, 3] = w1
+        self.size = top + 1
+        return 0
+
+    cdef int push_rows(self, const double[::1] a, const double[::1] wa, Py_ssize_t i, Py_ssize_t na,
+                       const double[::1] b, const double[::1] wb, Py_ssize_t j, Py_ssize_t nb
+                       ) except -1 nogil:
+        """Add the rows a[i:na] of class 0 and b[j:nb] of class 1.
+
+        They enter in groups: a run of class 1, a tie and a run of class 0, in this order, pool in
+        any case.
+        """
+        cdef Py_ssize_t i0, j0
+        cdef double v
         while i < na or j < nb:
             i0 = i
             j0 = j
@@ -133,26 +157,94 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
             v = b[j] if j < nb else INFINITY
             while i < na and a[i] < v:
                 i += 1
-            low = b[j0] if j > j0 else a[i0]
-            high = a[i - 1] if i > i0 else b[j - 1]
-            w0 = weight_of_run(wa, i0, i)
-            w1 = weight_of_run(wb, j0, j)
-            # mean of the top >= mean of the new one, without a division
-            while top >= 0 and stack[top, 3] * w0 >= w1 * stack[top, 2]:
-                low = stack[top, 0]
-                w0 += stack[top, 2]
-                w1 += stack[top, 3]
-                top -= 1
-            top += 1
-            if top == capacity:
-                capacity *= 2
-                with gil:
-                    stack = np.concatenate([stack, np.empty_like(stack)])
-            stack[top, 0] = low
-            stack[top, 1] = high
-            stack[top, 2] = w0
-            stack[top, 3] = w1
-    blocks = np.asarray(stack[:top + 1])
+            self.push(b[j0] if j > j0 else a[i0], a[i - 1] if i > i0 else b[j - 1],
+                      weight_of_run(wa, i0, i), weight_of_run(wb, j0, j))
+        return 0
+
+
+cdef inline Py_ssize_t first_not_below(const double[::1] x, Py_ssize_t start,
+                                       double v) noexcept nogil:
+    """Place of the first number >= v in x[start:], ascending."""
+    cdef Py_ssize_t length = 16, half, n = x.shape[0]
+    while start + length <= n and x[start + length - 1] < v:
+        start += length
+        length *= 2
+    length = min(length, n - start)
+    # Invariant: the answer lies in [start, start + length]. The step is arithmetic, not a branch,
+    # because its direction cannot be predicted.
+    while length > 0:
+        half = (length + 1) // 2
+        start += half * (x[start + half - 1] < v)
+        length -= half
+    return start
+
+
+def cut_into_cells(const double[::1] a, const double[::1] b, Py_ssize_t size):
+    """Cells of about `size` rows of the shorter of two sorted arrays: how many rows lie before each.
+
+    Ties are in one cell. The shape is (m + 1, 2), with all rows before the last entry.
+    """
+    cdef bint by_second = b.shape[0] < a.shape[0]
+    cdef const double[::1] x = b if by_second else a, y = a if by_second else b
+    cdef Py_ssize_t i = 0, j = 0, c = 0, at = size, n = x.shape[0]
+    cells = np.zeros((n // size + 2, 2), dtype=np.intp)
+    cdef Py_ssize_t[:, ::1] out = cells
+    with nogil:
+        while at < n:
+            i = at if x[at - 1] < x[at] else first_not_below(x, i, x[at])
+            j = first_not_below(y, j, x[at])
+            c += i + j > out[c, 0] + out[c, 1]
+            out[c, by_second] = i
+            out[c, 1 - by_second] = j
+            at += size
+        c += 1
+        out[c, 0] = a.shape[0]
+        out[c, 1] = b.shape[0]
+    return cells[:c + 1]
+
+
+def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
+                            const double[::1] b, const double[::1] wb, Py_ssize_t size=16):
+    """Blocks of the isotonic regression of the class on the score.
+
+    `a` and `b` are the sorted, finite scores of class 0 and of class 1. The paper's Algorithm 1
+    rescans the whole sequence until nothing is out of order. Here a stack holds the blocks so far,
+    so each is pushed and pooled once.
+
+    Without weights, few rows are looked at. Blocks end at corners of the greatest convex minorant
+    of the cumulative sum diagram, and the minorant of some of its points, the ends of cells of
+    about `size` rows of the rarer class, lies above or on that of all. So no block ends inside a cell that stays
+    above or on the former even if its rows of class 0 come first.
+
+    Returns the blocks' lowest and highest scores, shape (m,), and class weights, shape (m, 2).
+    """
+    cdef Py_ssize_t c, block, i, j, i0, j0, na = a.shape[0], nb = b.shape[0]
+    cdef const Py_ssize_t[:, ::1] ends
+    cdef double* w
+    cdef Stack cells, stack = Stack()
+    if wa.shape[0] or wb.shape[0] or min(na, nb) < 16 * size:
+        with nogil:
+            stack.push_rows(a, wa, 0, na, b, wb, 0, nb)
+    else:
+        ends = cut_into_cells(a, b, size)
+        cells = Stack()
+        with nogil:
+            for c in range(ends.shape[0] - 1):
+                cells.push(c, c + 1, ends[c + 1, 0] - ends[c, 0], ends[c + 1, 1] - ends[c, 1])
+            for block in range(cells.size):
+                w = &cells.blocks[block, 2]
+                i0 = ends[<Py_ssize_t>cells.blocks[block, 0], 0]
+                j0 = ends[<Py_ssize_t>cells.blocks[block, 0], 1]
+                for c in range(<Py_ssize_t>cells.blocks[block, 0],
+                               <Py_ssize_t>cells.blocks[block, 1]):
+                    i = ends[c + 1, 0]
+                    j = ends[c, 1]
+                    if i == ends[c, 0] or j == ends[c + 1, 1] or (j - j0) * w[0] < (i - i0) * w[1]:
+                        stack.push_rows(a, wa, ends[c, 0], i, b, wb, j, ends[c + 1, 1])
+                    else:
+                        stack.push(min(a[ends[c, 0]], b[j]), max(a[i - 1], b[ends[c + 1, 1] - 1]),
+                                   i - ends[c, 0], ends[c + 1, 1] - j)
+    blocks = np.asarray(stack.blocks[:stack.size])
     return blocks[:, 0].copy(), blocks[:, 1].copy(), blocks[:, 2:].copy()
 
 

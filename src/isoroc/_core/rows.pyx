@@ -3,7 +3,7 @@
 Array arguments are C-contiguous unless a function says otherwise.
 """
 
-from libc.math cimport fabs, log, sqrt
+from libc.math cimport INFINITY, fabs, log, sqrt
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from isoroc._core.lines cimport region_of
 
 cdef extern from *:
     """
+    #include <stdint.h>
+    #include <string.h>
     static const int isoroc_checked = ISOROC_CHECKED;
     #if defined(__GNUC__)
     #define isoroc_prefetch(address) __builtin_prefetch(address, 1)
@@ -23,13 +25,21 @@ cdef extern from *:
         volatile double product = a * b;
         return product;
     }
+    static inline uint64_t isoroc_bits(double x) {
+        uint64_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        return bits;
+    }
     """
     const int isoroc_checked
     void isoroc_prefetch(const void* address) nogil
     double isoroc_product(double a, double b) nogil
+    unsigned long long isoroc_bits(double x) nogil
 
 cdef enum:
     AHEAD = 16  # rows between a request for memory and its use
+    LANES = 8  # rows that are hashed side by side: steps of one row wait for each other
+    CELLS = 320  # of positive numbers, and of negative ones
     _PRIME = 67108859
     _FACTOR = 44485709  # multiplies the hash before each further number
     _LIMB = 1 << 26  # larger numbers are hashed in parts below this
@@ -45,19 +55,53 @@ CHECKED = bool(isoroc_checked)
 
 def are_within(const double[:, ::1] X, double low, double high, double off):
     """Whether all entries lie between low and high, and the rows sum to 1 up to `off`."""
-    cdef Py_ssize_t i, k, K = X.shape[1]
-    cdef double total
+    cdef Py_ssize_t i, k, q, K = X.shape[1], in_fours = X.shape[1] // 4 * 4
+    cdef double x
+    cdef double[4] sums  # additions to one sum would wait for each other
     cdef bint within = True
     with nogil:
         for i in range(X.shape[0]):
-            total = 0.0
-            for k in range(K):
-                within = within and low <= X[i, k] <= high  # false for NaN
-                total += X[i, k]
-            within = within and fabs(total - 1.0) <= off
+            for q in range(4):
+                sums[q] = 0.0
+            for k in range(0, in_fours, 4):
+                for q in range(4):
+                    x = X[i, k + q]
+                    within &= (low <= x) & (x <= high)  # false for NaN
+                    sums[q] += x
+            for k in range(in_fours, K):
+                x = X[i, k]
+                within &= (low <= x) & (x <= high)
+                sums[0] += x
+            within &= fabs((sums[0] + sums[1]) + (sums[2] + sums[3]) - 1.0) <= off
             if not within:
                 break
     return within
+
+
+def smallest_above(const double[:, ::1] X, double bound):
+    """The smallest entry above a bound, infinity if there is none."""
+    cdef Py_ssize_t i, n = X.shape[0] * X.shape[1]
+    cdef const double* x = &X[0, 0] if n else NULL
+    cdef double smallest = INFINITY
+    with nogil:
+        for i in range(n):
+            if x[i] < smallest and x[i] > bound:
+                smallest = x[i]
+    return smallest
+
+
+def look_up(const long long[::1] values, long long low, const Py_ssize_t[::1] table,
+            Py_ssize_t unknown):
+    """Entries of a table that begins at the value `low`, or `unknown` outside of it, shape (n,)."""
+    cdef Py_ssize_t i, n = values.shape[0]
+    cdef unsigned long long place, m = table.shape[0]
+    found = np.empty(n, dtype=np.intp)
+    cdef Py_ssize_t[::1] out = found
+    with nogil:
+        for i in range(n):
+            place = <unsigned long long>values[i] - <unsigned long long>low
+            out[i] = table[place] if place < m else unknown
+    return found
 
 
 def pick(const double[:, :] P, const Py_ssize_t[::1] codes):
@@ -109,6 +153,40 @@ def find_largest(const double[:, :] P):
             out[i] = most
             at[i] = best
     return values, places
+
+
+cdef inline Py_ssize_t cell_of(double x) noexcept nogil:
+    """Cell of a finite number, in their order: eight for each power of two from 2**-32 to 2**8."""
+    cdef Py_ssize_t cell = <Py_ssize_t>((isoroc_bits(x) << 1) >> 50) - 8 * (1023 - 32)
+    cell = min(max(cell, <Py_ssize_t>0), <Py_ssize_t>CELLS - 1)
+    return CELLS - 1 - cell if x < 0 else CELLS + cell
+
+
+def least_concordance(const double[:, ::1] X, const Py_ssize_t[::1] columns,
+                      const Py_ssize_t[::1] codes, const Py_ssize_t[::1] classes):
+    """Pairs of a row of each class and one of the rest, and how many of them are in order.
+
+    The second is a lower bound of `isoroc._core.pav.concordance` with the scores in a column: rows
+    are counted in cells, without a sort, and pairs in one cell do not count. The shape is (2, m).
+    """
+    cdef Py_ssize_t i, j, cell, n = X.shape[0], m = classes.shape[0]
+    cdef unsigned int[:, :, ::1] counts = np.zeros((m, 2 * CELLS, 2), dtype=np.uintc)
+    cdef double below, total
+    result = np.zeros((2, m))
+    cdef double[:, ::1] out = result
+    with nogil:
+        for i in range(n):
+            for j in range(m):
+                counts[j, cell_of(X[i, columns[j]]), codes[i] == classes[j]] += 1
+        for j in range(m):
+            below = 0.0
+            total = 0.0
+            for cell in range(2 * CELLS):
+                out[1, j] += below * counts[j, cell, 1]
+                below += counts[j, cell, 0]
+                total += counts[j, cell, 1]
+            out[0, j] = below * total
+    return result
 
 
 def locate(const double[::1] cuts, const double[::1] scores):
@@ -244,22 +322,66 @@ def find_folds(const double[:, ::1] P, const double[::1] weights, unsigned int n
     return folds
 
 
+cdef inline unsigned long long scramble(unsigned long long x) noexcept nogil:
+    """A permutation of 64 bits in which each bit depends on all others (SplitMix64)."""
+    x += 0x9E3779B97F4A7C15u
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu
+    return x ^ (x >> 31)
+
+
 def hash_words(const unsigned long long[:, ::1] words, Py_ssize_t first):
     """Sum of the SplitMix64 hashes of the words of each row, numbered from `first`, shape (n,)."""
     cdef Py_ssize_t i, j, n = words.shape[0]
-    cdef unsigned long long x, total, step = 0x9E3779B97F4A7C15u
+    cdef unsigned long long total, step = 0x9E3779B97F4A7C15u
     hashes = np.empty(n, dtype=np.uint64)
     cdef unsigned long long[::1] out = hashes
     with nogil:
         for i in range(n):
             total = 0
             for j in range(words.shape[1]):
-                x = words[i, j] + <unsigned long long>(first + j) * step
-                x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u
-                x = (x ^ (x >> 27)) * 0x94D049BB133111EBu
-                total += x ^ (x >> 31)
+                total += scramble(words[i, j] + <unsigned long long>(first + j - 1) * step)
             out[i] = total
     return hashes
+
+
+cdef inline void hash_lanes(const double* x, Py_ssize_t K, Py_ssize_t first, int width,
+                            unsigned long long* hashes) noexcept nogil:
+    """Hashes of `width` neighbouring rows of K numbers."""
+    cdef Py_ssize_t j, k
+    for j in range(width):
+        hashes[j] = 1
+    for k in range(first, K):
+        for j in range(width):
+            hashes[j] = scramble(hashes[j] + ((isoroc_bits(x[j * K + k] + 0.0) + 2048) >> 12))
+
+
+def hash_forecasts(const double[:, ::1] X, Py_ssize_t first, unsigned int last):
+    """Hashes of 32 bits of the rows, of their numbers from the column `first` on, up to `last`.
+
+    Numbers count with 40 significant bits, because rounding may change the last ones. Zeros have no
+    sign. Returns the hashes, shape (m,), and their rows.
+    """
+    cdef Py_ssize_t i = 0, j, width, m = 0, n = X.shape[0], K = X.shape[1]
+    cdef unsigned long long[LANES] lanes
+    hashes = np.empty(n, dtype=np.uint64)
+    rows = np.empty(n, dtype=np.intp)
+    cdef unsigned long long[::1] out = hashes
+    cdef Py_ssize_t[::1] at = rows
+    with nogil:
+        while i < n:
+            width = LANES if i + LANES <= n else 1
+            if width == LANES:
+                hash_lanes(&X[i, 0], K, first, LANES, lanes)
+            else:
+                hash_lanes(&X[i, 0], K, first, 1, lanes)
+            for j in range(width):
+                if lanes[j] >> 32 <= last:
+                    out[m] = lanes[j] >> 32
+                    at[m] = i + j
+                    m += 1
+            i += width
+    return hashes[:m].copy(), rows[:m].copy()
 
 
 def find_groups(const unsigned long long[::1] hashes, unsigned long long[:, ::1] slots,

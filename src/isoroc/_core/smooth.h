@@ -317,6 +317,53 @@ TILE(sigmoid)(const double *__restrict logs, double *__restrict odds,
     }
 }
 
+/* Log odds u, shape (K - 1, ROWS), of the first k + 1 of K ordered classes (`CumulativeMap`), from the
+   tempered log forecasts z and p = softmax(z + tilt). Probabilities below `least` count as this. */
+TILE(accumulate)(const double *__restrict z, const double *__restrict p,
+                 const double *__restrict location, const double *__restrict shifts, double a,
+                 double b, double least, double *__restrict u, ptrdiff_t K) {
+    double along[ROWS], below[ROWS], above[ROWS], x[ROWS];
+    EACH_ROW along[r] = below[r] = above[r] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW along[r] += location[k] * z[k * ROWS + r];
+    for (ptrdiff_t k = 0; k < K - 1; k++) {
+        EACH_ROW below[r] += p[k * ROWS + r];
+        EACH_ROW x[r] = LARGER(below[r], least);
+        log_rows(x);
+        EACH_ROW u[k * ROWS + r] = a * x[r] + shifts[k] + along[r];
+    }
+    for (ptrdiff_t k = K - 1; k > 0; k--) {
+        EACH_ROW above[r] += p[k * ROWS + r];
+        EACH_ROW x[r] = LARGER(above[r], least);
+        log_rows(x);
+        EACH_ROW u[(k - 1) * ROWS + r] -= b * x[r];
+    }
+}
+
+/* Probabilities of K ordered classes from the log odds u of the first k + 1. Products of sigmoid(u) and
+   sigmoid(-u), in logarithms, have no cancellation. */
+TILE(separate)(const double *__restrict u, double *__restrict q, ptrdiff_t K) {
+    double x[ROWS], high[ROWS], low[ROWS];
+    EACH_ROW low[r] = 0.0;
+    for (ptrdiff_t k = 0; k < K; k++, u += ROWS, q += ROWS) {
+        EACH_ROW high[r] = 0.0;
+        if (k < K - 1) {
+            EACH_ROW x[r] = -fabs(u[r]);
+            exp_rows(x);
+            EACH_ROW x[r] += 1.0;
+            log_rows(x);
+            EACH_ROW high[r] = SMALLER(u[r], 0.0) - x[r];
+        }
+        EACH_ROW q[r] = high[r] + low[r];
+        exp_rows(q);
+        if (k == K - 1) break;
+        EACH_ROW low[r] = high[r] - u[r];
+        if (k == 0) continue;
+        EACH_ROW x[r] = SMALLER(u[r - ROWS] - u[r], 0.0); /* they ascend, up to rounding */
+        exp_rows(x);
+        EACH_ROW q[r] *= 1.0 - x[r];
+    }
+}
+
 /* Add slopes[k, m] * max(odds, knots[m]) to z. */
 TILE(bend)(const double *__restrict odds, const double *__restrict knots,
                              const double *__restrict slopes, double *__restrict z, ptrdiff_t K,

@@ -35,6 +35,10 @@ cdef extern from "smooth.h" nogil:
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
     void sigmoid_tile(const double* logs, double* odds, const double* coef, const double* rest,
                       const double* intercept, Py_ssize_t K)
+    void accumulate_tile(const double* z, const double* p, const double* location,
+                         const double* shifts, double a, double b, double least, double* u,
+                         Py_ssize_t K)
+    void separate_tile(const double* u, double* q, Py_ssize_t K)
     void bend_tile(const double* odds, const double* knots, const double* slopes, double* z,
                    Py_ssize_t K, Py_ssize_t n_knots)
     void position_tile(const double* z, const double* logs, const double* origin, double stretch,
@@ -496,6 +500,35 @@ def sigmoid(const double[:, ::1] logs, const double[::1] coef, const double[::1]
             sigmoid_tile(z, odds, &coef[0], &rest[0], &intercept[0], K)
             softmax_tile(odds, K, 0.0)
             store_rows(odds, &out[i, 0], K, width)
+    return rows
+
+
+def cumulative(const double[:, ::1] z, const double[::1] tilt, const double[::1] rates,
+               const double[::1] location, const double[::1] shifts, double least):
+    """Forecasts of ordered classes, shape (n, K), from tempered log forecasts: `CumulativeMap`.
+
+    Probabilities of the first classes, or the last, count as at least `least`.
+    """
+    cdef Py_ssize_t t, i, k, n = z.shape[1], K = z.shape[0]
+    cdef int r, width
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[:, ::1] tiles = np.empty((3, K * ROWS))
+    cdef double* logs = &tiles[0, 0]
+    cdef double* q = &tiles[1, 0]
+    cdef double* u = &tiles[2, 0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(logs, &z[0, i], K, n, width)
+            for k in range(K):
+                for r in range(ROWS):
+                    q[k * ROWS + r] = logs[k * ROWS + r] + tilt[k]
+            softmax_tile(q, K, 0.0)
+            accumulate_tile(logs, q, &location[0], &shifts[0], rates[0], rates[1], least, u, K)
+            separate_tile(u, q, K)
+            store_rows(q, &out[i, 0], K, width)
     return rows
 
 

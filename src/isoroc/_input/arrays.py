@@ -68,7 +68,9 @@ def check_numbers(values: Any, name: str, fix: str = "") -> Floats:
 
 def to_native(values: Any, *, name: str) -> Any:
     """Narwhals dataframe or series. Other values are returned unchanged."""
-    if isinstance(values, np.ndarray | list | tuple | dict):  # a check by narwhals takes longer
+    if isinstance(
+        values, np.ndarray | list | tuple | dict | range
+    ):  # a check by narwhals takes longer
         return values
     import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
     from narwhals.exceptions import DuplicateError  # noqa: PLC0415

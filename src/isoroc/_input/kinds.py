@@ -19,6 +19,7 @@ from isoroc._core.rows import are_within, find_largest
 from isoroc._core.simplex import LEAST, PRECISE, score_next_to_one
 from isoroc._core.special import logit
 from isoroc._core.types import Floats, Ints
+from isoroc._input.arrays import slices
 
 #: Rows with a sum further from 1 are refused. Other rows are normalised.
 SUM_TOLERANCE = 1e-3
@@ -65,7 +66,11 @@ class Kind(ABC):
         """Quick sufficient check that `clean` would leave a forecast array unchanged."""
         if self.unchanged is None or self.certain != 1:
             return False
-        return are_within(columns_of(values), *self.unchanged)
+        if not self.single:
+            return are_within(columns_of(values), *self.unchanged)
+        low, high, _ = self.unchanged
+        parts = (values[rows] for rows in slices(len(values)))
+        return all(low <= part.min() and part.max() <= high for part in parts)  # false for NaN
 
     @abstractmethod
     def probabilities(self, ops: Ops[V], X: V) -> V:

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.pav import concordance
+from isoroc._core.rows import least_concordance
 from isoroc._core.simplex import binary_scores
 from isoroc._core.special import expit, normal_quantile
 from isoroc._core.types import UNIT_WEIGHTS, Floats
 from isoroc._input.error import InputError
-from isoroc._input.kinds import LOG_ODDS
+from isoroc._input.kinds import LOG_ODDS, columns_of
 from isoroc._input.rows import label_text
 from isoroc._input.sample import Sample, UnitOption, first_improbable
 
@@ -136,22 +137,27 @@ def find_reversal(sample: Sample, *, level: float = 1e-4, max_classes: int = 50)
     """
     some = sample.positive().draw(20_000)
     if sample.n_classes == 2:
-        classes = [1]
-        columns = [binary_scores(some.forecasts)]
+        classes = np.array([1])
+        columns = np.array([0])
+        scores = columns_of(binary_scores(some.forecasts))
     else:
         counts = np.bincount(some.codes, minlength=sample.n_classes)
-        classes = np.argsort(-counts, kind="stable")[:max_classes].tolist()
-        columns = [some.forecasts[:, k] for k in classes]
-    bound = normal_quantile(level / len(classes))
+        classes = columns = np.argsort(-counts, kind="stable")[:max_classes]
+        scores = some.forecasts
+    codes = some.codes.astype(np.intp)
+    n_pairs, in_order = least_concordance(scores, columns, codes, classes)
+    # The standard deviation ignores ties. With many ties, few rows decide, and the normal
+    # approximation would treat a single odd row as conclusive.
+    deviations = np.sqrt((len(some) + 1) / (12 * np.maximum(n_pairs, 1)))
+    least = 0.5 + normal_quantile(level / len(classes)) * deviations
     reversals = []
-    for k, column in zip(classes, columns, strict=True):
-        zeros, ones = (np.sort(column[(some.codes == k) == of_class]) for of_class in (False, True))
-        if n_pairs := len(zeros) * len(ones):
-            area = concordance(zeros, UNIT_WEIGHTS, ones, UNIT_WEIGHTS) / n_pairs
-            # The standard deviation ignores ties. With many ties, few rows decide, and the normal
-            # approximation would treat a single odd row as conclusive.
-            if area - 0.5 < bound * np.sqrt((len(some) + 1) / (12 * n_pairs)):
-                reversals.append((area, k))
+    for j in np.flatnonzero(in_order < least * n_pairs):  # the others need no sort
+        is_class = codes == classes[j]
+        column = scores[:, columns[j]]
+        zeros, ones = (np.sort(column[is_class == of_class]) for of_class in (False, True))
+        area = concordance(zeros, UNIT_WEIGHTS, ones, UNIT_WEIGHTS) / n_pairs[j]
+        if area < least[j]:
+            reversals.append((area, int(classes[j])))
     if not reversals:
         return None
     area, k = min(reversals)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isoroc._backends import NUMPY, Ops, Truth, V
+from isoroc._core.rows import look_up
 from isoroc._core.simplex import count_classes
 from isoroc._core.types import Codes, Floats, Ints
 from isoroc._input.arrays import check_length, check_numbers, match_columns, slices, to_array
@@ -308,14 +309,12 @@ def _look_up(values: Labels, classes: Labels) -> Ints:
     if "O" in (values.dtype.kind, classes.dtype.kind):  # hashing is faster than comparisons
         code_of = {label: k for k, label in enumerate(classes.tolist())}
         return np.fromiter(map(code_of.get, values.tolist(), repeat(K)), np.intp, len(values))
-    if values.dtype.kind in "iu" and classes.dtype.kind in "iu" and len(values):
-        low = int(classes.min())
-        high = int(classes.max())
-        are_within = low <= int(values.min()) and int(values.max()) <= high
-        if are_within and high - low < 1000 and -(2**62) < low < 2**62:  # a table is faster
-            table = np.full(high - low + 1, K)
-            table[classes.astype(np.int64) - low] = np.arange(K)
-            return np.asarray(table[values.astype(np.int64, copy=False) - low])
+    whole = all(a.dtype.kind in "iu" and np.can_cast(a.dtype, np.int64) for a in (values, classes))
+    if whole and (low := int(classes.min())) > int(classes.max()) - 1000:  # a table is faster
+        numbers = classes.astype(np.int64) - low
+        table = np.full(numbers.max() + 1, K)
+        table[numbers] = np.arange(K)
+        return look_up(np.ascontiguousarray(values, np.int64), low, table, K)
     order = np.argsort(classes)
     codes = order[np.searchsorted(classes, values, sorter=order).clip(max=K - 1)]
     return np.where(classes[codes] == values, codes, K)

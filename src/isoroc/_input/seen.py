@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from isoroc._core.rows import hash_words
-from isoroc._core.types import Floats
+from isoroc._core.rows import hash_forecasts, hash_words
+from isoroc._core.types import Floats, Ints
 from isoroc._input.arrays import slices
 from isoroc._input.kinds import columns_of
 from isoroc._input.sample import Sample
@@ -73,9 +73,9 @@ class Fingerprint(NamedTuple):
 
     def entry(self) -> dict[str, Any]:
         """The entry of `summary_`, in types that JSON has."""
-        marks = (self.forecasts * np.uint64(256) + self.outcomes).tolist()
-        rows = "".join(f"{mark:010x}" for mark in marks)
-        return {"fingerprint": {"tied": round(self.tied, 4), "rows": rows}}
+        marks = (self.forecasts * np.uint64(256) + self.outcomes).astype(">u8")
+        rows = marks.view(np.uint8).reshape(-1, 8)[:, 3:]  # 40 bits of each
+        return {"fingerprint": {"tied": round(self.tied, 4), "rows": rows.tobytes().hex()}}
 
     def share_of(self, sample: Sample) -> float:
         """Share of the rows of a sample that the fit has seen, or 0 without evidence of it.
@@ -123,7 +123,8 @@ def recall_output(Q: Any) -> Fingerprint | None:
 def _hash_output(Q: Floats) -> int:
     """Hash of at most 200 rows, the same for two columns and for the second of them."""
     some = np.unique(np.linspace(0, len(Q) - 1, 200).round().astype(np.intp))
-    bits = np.ascontiguousarray(_bits(_telling_columns(Q[some])))
+    columns = columns_of(Q[some])
+    bits = np.ascontiguousarray(_bits(columns[:, _first_telling(columns) :]))
     hashes = hash_words(bits, 1) * (2 * some.astype(np.uint64) + np.uint64(1))
     return hash((len(Q), int(hashes.sum())))
 
@@ -132,36 +133,35 @@ def _distinct(sample: Sample, last: int) -> tuple[Hashes, Hashes, float]:
     """Forecasts with a hash of at most `last`, sorted, their outcomes, and the share of ties."""
     parts = [np.empty(0, np.uint64)]
     kept = [np.empty(0, np.intp)]
+    columns = columns_of(sample.forecasts)
     for rows in slices(len(sample)):
-        hashes = _hash_rows(sample.forecasts[rows]) >> np.uint64(32)
-        low = np.flatnonzero(hashes <= last)
-        parts.append(hashes[low])
+        hashes, low = hash_forecasts(columns[rows], _first_telling(columns), last)
+        parts.append(hashes)
         kept.append(rows.start + low)
-    forecasts, code = np.unique(np.concatenate(parts), return_inverse=True)
     some = sample.take(np.concatenate(kept))
     times = some.row_weights() ** 2 / some.squared_weights()  # rows that a cell stands for
-    pairs, pair = np.unique(code * some.n_classes + some.codes, return_inverse=True)
-    counts = np.asarray(np.bincount(pair, times, len(pairs)), np.float64)
-    forecast, label = np.divmod(pairs, some.n_classes)
-    outcomes = np.zeros(len(forecasts), np.uint64)
-    np.add.at(outcomes, forecast, _mix(_mix(_bits(counts)) + label.astype(np.uint64)))
-    total = np.bincount(forecast, counts, len(forecasts))
+    K = np.uint64(sample.n_classes)
+    pairs = np.concatenate(parts) * K + some.codes.astype(np.uint64)
+    order = np.argsort(pairs)
+    pairs = pairs[order]
+    first = _starts(pairs)
+    counts = np.add.reduceat(times[order], first)
+    forecasts, label = np.divmod(pairs[first], K)
+    first = _starts(forecasts)
+    outcomes = np.add.reduceat(_mix(_mix(_bits(counts)) + label), first)
+    total = np.add.reduceat(counts, first)
     tied = float(total[total > 1].sum() / total.sum()) if len(total) else 0.0
-    return forecasts, _mix(outcomes) >> np.uint64(56), tied
+    return forecasts[first], _mix(outcomes) >> np.uint64(56), tied
 
 
-def _hash_rows(forecasts: Floats) -> Hashes:
-    """Hash of each row, ignoring the last bits of a forecast, which rounding may change."""
-    hashes = np.full(len(forecasts), 1, np.uint64)
-    for column in _telling_columns(forecasts).T:
-        hashes = _mix(hashes + _bits(column))
-    return hashes
+def _starts(ordered: Hashes) -> Ints:
+    """Place of the first of each run of equal numbers."""
+    return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
 
 
-def _telling_columns(forecasts: Floats) -> Floats:
-    """Columns that tell forecasts apart: all, or the second of two."""
-    columns = columns_of(forecasts)
-    return columns[:, 1:] if columns.shape[1] == 2 else columns
+def _first_telling(columns: Floats) -> int:
+    """The first of the columns that tell forecasts apart: all, or the second of two."""
+    return int(columns.shape[1] == 2)
 
 
 def _bits(values: Floats) -> Hashes:
@@ -170,8 +170,5 @@ def _bits(values: Floats) -> Hashes:
 
 
 def _mix(x: Hashes) -> Hashes:
-    """A permutation of 64 bits in which each bit depends on all others (SplitMix64)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    """A permutation of 64 bits in which each bit depends on all others."""
+    return hash_words(x[:, None], 1)

@@ -192,6 +192,10 @@ class CumulativeMap(TemperedMap):
             parts.insert(1, ops.exp(joint) * gap)
         return ops.concat(parts)
 
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        z = self.log_tempered_rows(forecasts)
+        return smooth.cumulative(z, self.tilt, self.rates, self.location, self.shifts, LEAST)
+
     def is_increasing(self) -> bool:
         """True unless a floor above 1/2 flattens the map or the location outweighs the rates."""
         slowest = self.rates.min() + min(self.location[0], -self.location[-1])
