@@ -47,14 +47,13 @@ STEPS = [
         {"sklearn", "scipy.stats", "scipy.optimize", "scipy.spatial", "pandas", "pyarrow"},
     ),
     (
-        ["evaluate data.csv -m model.json -l y"],
+        ["evaluate data.csv -m model.json -l y", "report data.csv -m model.json -o report.html"],
         {"sklearn", "scipy.stats", "pandas", "pyarrow", "isoroc._calibrators.base"},
     ),
     (
         ["inspect irp.json", "fit data.csv -c temperature -o new.json"],
         {
             "matplotlib",
-            "jinja2",
             "sklearn.ensemble",
             "sklearn.linear_model",
             "sklearn.metrics",

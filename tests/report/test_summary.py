@@ -16,11 +16,14 @@ from isoroc import (
     CalibratedClassifier,
     InputError,
     IRPCalibrator,
+    ModelFileError,
+    MonotoneCalibrator,
     MultiLabelCalibrator,
     Report,
     SegmentCalibrator,
     TemperatureCalibrator,
     evaluate,
+    load_map,
     metrics,
 )
 from isoroc._evaluation.catalogue import MEASURES, Measure
@@ -136,6 +139,36 @@ def test_weights_equal_repeated_rows():
     for measure in ("log_loss", "brier_score_loss", "accuracy"):
         value = weighted[measure]["before"]["value"]
         assert value == pytest.approx(repeated[measure]["before"]["value"])
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize(
+    "calibrator",
+    [
+        IRPCalibrator(random_state=0),
+        IRPCalibrator.paper(random_state=0),
+        MonotoneCalibrator(),
+        AutoCalibrator(members=[TemperatureCalibrator(), IRPCalibrator(max_bins=5)]),
+    ],
+)
+def test_a_loaded_map_has_the_report_of_its_calibrator(calibrator, K, tmp_path):
+    expected, P, y, fitted = make(K, calibrator=calibrator)
+    path = tmp_path / "model.json"
+    fitted.save(path)
+    loaded = load_map(path)
+    for found in (Report(y, P, calibrator=loaded), Report.from_estimator(loaded, P, y)):
+        about = {"about": expected.summary["about"]}  # holds the time
+        assert found.summary | about == expected.summary
+
+
+def test_an_unknown_parameter_inside_a_loaded_map_is_named(tmp_path):
+    _, P, y, fitted = make(2, calibrator=AutoCalibrator(members=[TemperatureCalibrator()]))
+    path = tmp_path / "model.json"
+    fitted.save(path)
+    loaded = load_map(path)
+    loaded.parameters["members"][0]["parameters"]["warmth"] = 1
+    with pytest.raises(ModelFileError, match=r"^may.json: .*members\[0\].parameters.warmth"):
+        Report(y, P, calibrator=loaded, model_path="may.json")
 
 
 @pytest.mark.parametrize("calibrator", [TemperatureCalibrator(), AutoCalibrator(random_state=0)])

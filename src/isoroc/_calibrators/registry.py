@@ -2,7 +2,7 @@
 
 import os
 import re
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from inspect import isabstract
 from pkgutil import iter_modules
@@ -86,6 +86,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     return calibrator
 
 
+def unfitted(document: dict[str, Any], place: str) -> Any:
+    """Calibrator with the parameters of a document."""
+    return _restore(document, place, fitted=False)
+
+
 def _restore(
     document: dict[str, Any], place: str, common: tuple[str, ...] = (), *, fitted: bool = True
 ) -> Any:
@@ -97,7 +102,6 @@ def _restore(
         raise Fault(f"{place}.kind", problem)
     calibrator = make()
     known = calibrator.get_params(deep=False)
-    unfitted = partial(_restore, fitted=False)
     learned = list(calibrator._state) if fitted else []
     given = document["parameters"]
     state = document["state"]

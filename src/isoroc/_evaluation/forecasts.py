@@ -9,17 +9,18 @@ from isoroc._calibrators.base import Calibrator
 from isoroc._calibrators.classifier import CalibratedClassifier
 from isoroc._evaluation.before_after import calibrated
 from isoroc._input import InputError, check_forecasts, first_improbable
+from isoroc._maps.loading import LoadedMap
 
 
 def forecasts_of(estimator: Any, X: Any, segments: Any = None) -> tuple[Any, Any, NDArray[Any]]:
     """Forecasts of an estimator before and after calibration, and its classes.
 
-    - Calibrator: `X` holds the forecasts before calibration, and `predict_proba` calibrates them.
-      Other units than scores of two classes become probabilities.
+    - Calibrator or `LoadedMap`: `X` holds the forecasts before calibration, and `predict_proba`
+      calibrates them. Other units than scores of two classes become probabilities.
     - `CalibratedClassifier`: the mean of the forecasts of its classifiers, and its own.
     - Any other classifier: its forecasts, and none after calibration.
     """
-    if isinstance(estimator, Calibrator):
+    if isinstance(estimator, Calibrator | LoadedMap):
         after = calibrated(estimator, X, segments)
         kind = estimator.map_.kind
         scores = not kind.exclusive or (kind.single and kind.scores == "logit")

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._evaluation.order import effort_for, volume_of
 from isoroc._input import Sample
+from isoroc._maps.bins import BinMap
 from isoroc._support.table import Table
 from isoroc.metrics import log_loss, roc_auc
 
@@ -25,21 +25,21 @@ def measures_of(sample: Sample) -> dict[str, float]:
 
 
 def measured_path(
-    calibrator: IRPCalibrator, sample: Sample, most_stages: int = 40, most_rows: int = 20_000
+    fitted: BinMap, sample: Sample, most_stages: int = 40, most_rows: int = 20_000
 ) -> Table:
-    """Measures of the stages of a calibrator on a sample of its forecasts.
+    """Measures of the stages of a map on a sample of forecasts of its kind.
 
     Columns are ``n_bins`` and the measures. At most `most_stages` stages are measured, with the
     first and the last among them, on at most `most_rows` rows.
     """
-    n_bins = calibrator.path_["n_bins"]
+    n_bins = fitted.path([str(label) for label in sample.classes])["n_bins"]
     chosen = np.arange(len(n_bins))
     if len(chosen) > most_stages:
         chosen = np.unique(np.geomspace(1, len(n_bins), most_stages).round().astype(np.intp)) - 1
     shown = set(chosen.tolist())
     few = sample.draw(most_rows)
     columns: dict[str, list[float]] = {}
-    for stage, Q in enumerate(calibrator.staged_predict_proba(few.as_given())):
+    for stage, Q in enumerate(fitted.stages(few.forecasts)):
         if stage in shown:
             measures = measures_of(replace(few, forecasts=Q, unit="probability"))
             for name, value in {"n_bins": n_bins[stage], **measures}.items():

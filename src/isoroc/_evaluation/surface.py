@@ -8,7 +8,7 @@ from isoroc._core.special import convex_hull
 from isoroc._core.types import Floats
 from isoroc._evaluation.order import Effort, effort_for
 from isoroc._input import Sample
-from isoroc.metrics import roc_surface
+from isoroc.metrics._surface.surface import hull_points
 
 #: Elevation of the viewpoint of both pictures, in degrees.
 ELEVATION = 28.0
@@ -28,12 +28,12 @@ class DrawnSurface(NamedTuple):
 def drawn_surface(sample: Sample) -> DrawnSurface:
     """The surface of three classes, of at most as many rows as an evaluation takes."""
     few = sample.draw((effort_for(3) or Effort(0)).rows)
-    surface = few.measure(roc_surface)
-    corners = surface.shares[surface.spans]
-    hull = convex_hull(np.vstack([corners, np.zeros(3), np.eye(3)]))
+    points = few.measure(hull_points)
+    hull = convex_hull(np.vstack([points, np.zeros(3), np.eye(3)]))
+    corners = points[np.sort(hull.vertices[hull.vertices < len(points)])]
     outside = hull.equations[:, -1] < -1e-9
     faces = hull.points[hull.simplices[outside]]
-    return DrawnSurface(corners, faces, float(surface.volume()), few.n_rows)
+    return DrawnSurface(corners, faces, float(hull.volume), few.n_rows)
 
 
 def lit(faces: Floats, ambient: float = 0.35) -> Floats:

@@ -84,6 +84,8 @@ class LoadedMap:
         As in `IdentityCalibrator`.
     names : list of str or None
         Names of the columns of the forecasts, if `fit` saw any.
+    parameters : dict
+        Parameters of the calibrator, as the file has them.
     state : dict
         What else the calibrator learned, by the names of its attributes.
     """
@@ -93,6 +95,7 @@ class LoadedMap:
     classes_: NDArray[Any]
     n_features_in_: int
     names: list[str] | None
+    parameters: dict[str, Any]
     state: dict[str, Any]
     summary_: dict[str, Any]
     checksum: str
@@ -129,8 +132,8 @@ class LoadedMap:
 def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     """Load the map of a model file. It makes the same forecasts as the saved calibrator.
 
-    Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy and reads no parameters of the
-    fit, so it is the quickest way to serve a model.
+    Unlike `isoroc.load`, it imports neither scikit-learn nor SciPy, so it is the quickest way to
+    serve a model.
 
     Parameters
     ----------
@@ -159,11 +162,17 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
     >>> served.predict_proba([0.2, 0.8]).shape
     (2, 2)
     """
-    # The state is for `isoroc inspect`, which shows these two in words.
-    shown_state = {"verdict_": checks.verdict, "certificate_": checks.certificate}
+    # The state is for `isoroc inspect` and reports, which show these.
+    shown_state = {
+        "verdict_": checks.verdict,
+        "certificate_": checks.certificate,
+        "member_scores_": checks.table,
+    }
     document = read(path)
     with faults_of(path):
         model = document["model"]
+        parameters = model["parameters"]
+        decode_known(parameters, parameters, "model.parameters", _as_document)
         state = decode_known(model["state"], model["state"], "model.state", _as_document)
         fitted = checked_map(model, state)
         for name, check in shown_state.items():
@@ -176,6 +185,7 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
         classes_=state.pop("classes_"),
         n_features_in_=state.pop("n_features_in_"),
         names=None if names is None else names.tolist(),
+        parameters=parameters,
         state=state,
         summary_=document["summary"],
         checksum=document["checksum"],
@@ -184,6 +194,8 @@ def load_map(path: str | os.PathLike[str]) -> LoadedMap:
 
 def _as_document(document: dict[str, Any], place: str) -> dict[str, Any]:
     """Check the values of a calibrator inside another one, which are not used."""
+    if document["type"] != "calibrator":
+        raise Fault(place, "expected a calibrator")
     for part in ("parameters", "state"):
         decode_known(document[part], document[part], f"{place}.{part}", _as_document)
     if "map" in document:

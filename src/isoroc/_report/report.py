@@ -9,10 +9,9 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from isoroc._calibrators.base import Calibrator
 from isoroc._counts import Counts
-from isoroc._evaluation.forecasts import forecasts_of, unwrap
 from isoroc._input import UnitOption
+from isoroc._maps.loading import LoadedMap
 from isoroc._report.summary import gather_counts, gather_rows, summarize
 from isoroc._support.files import replacing
 
@@ -28,7 +27,7 @@ class Report:
     y, P : array-like
         Labels and forecasts before calibration, as in `isoroc.evaluate`. Use rows that the
         calibrator was not fitted on.
-    calibrator : calibrator, default=None
+    calibrator : calibrator or LoadedMap, default=None
         A fitted calibrator of isoroc. Its certificate and code that applies it are part of the
         report.
     after : array-like of shape (n, K) or (n,), default=None
@@ -102,7 +101,7 @@ class Report:
 
         Parameters
         ----------
-        estimator : calibrator or classifier
+        estimator : calibrator, LoadedMap or classifier
             Fitted. The report of a `CalibratedClassifier` with one calibrator has its certificate.
             With several calibrators it only has the forecasts before and after.
         X, y : array-like
@@ -111,9 +110,12 @@ class Report:
         **options
             Other arguments of `Report`. `segments` are also passed to a `SegmentCalibrator`.
         """
+        from isoroc._calibrators.base import Calibrator  # noqa: PLC0415  # scikit-learn, 1 s
+        from isoroc._evaluation.forecasts import forecasts_of, unwrap  # noqa: PLC0415
+
         estimator, X = unwrap(estimator, X)
         before, after, classes = forecasts_of(estimator, X, options.get("segments"))
-        if isinstance(estimator, Calibrator):
+        if isinstance(estimator, Calibrator | LoadedMap):
             before = X
             options["calibrator"] = estimator
         return cls(y, before, **{"after": after, "labels": classes} | options)
@@ -129,7 +131,7 @@ class Report:
         ----------
         counts : Counts
             Counts of rows that the calibrator was not fitted on.
-        calibrator : calibrator, default=None
+        calibrator : calibrator or LoadedMap, default=None
             A fitted calibrator of isoroc that takes probabilities.
         **options
             `title`, `model_path` and `clinical`.

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from isoroc._calibrators.base import Calibrator
-from isoroc._calibrators.irp import IRPCalibrator
 from isoroc._counts import Counts
 from isoroc._evaluation import curves
 from isoroc._evaluation.before_after import (
@@ -38,9 +36,12 @@ from isoroc._input import (
     find_reversal,
     with_segments,
 )
-from isoroc._maps.modelfile.document import plain
+from isoroc._maps.bins import BinMap
+from isoroc._maps.loading import LoadedMap, decode_known
+from isoroc._maps.modelfile.document import faults_of, plain
 from isoroc._support.files import creation_time
 from isoroc._support.text import listed
+from isoroc.export._exportable import check_exportable
 from isoroc.metrics import roc_auc
 from isoroc.metrics._calibration import event_of, has_few_values
 from isoroc.metrics._clinical import smooth_curve
@@ -133,7 +134,11 @@ def _rows(pair: Pair, calibrator: Any) -> ReportRows:
 
 
 def _check_calibrator(calibrator: Any) -> None:
-    if calibrator is not None and not isinstance(calibrator, Calibrator):
+    if calibrator is None or isinstance(calibrator, LoadedMap):
+        return
+    from isoroc._calibrators.base import Calibrator  # noqa: PLC0415  # imports scikit-learn, 1 s
+
+    if not isinstance(calibrator, Calibrator):
         problem = f"{type(calibrator).__name__} is not a calibrator of isoroc"
         fix = "pass the forecasts before and after calibration as P and after"
         raise InputError("calibrator", None, problem, fix)
@@ -210,7 +215,7 @@ def _verdict(evaluation: Evaluation, evidence: ReportRows, judged: ReportRows) -
     """
     wrong = _came_true(evidence, judged) if evaluation.miscalibrated.get("before") else []
     sentences = [*wrong, *evaluation.sentences(), *_never_decided(evidence)]
-    if verdict := getattr(evidence.calibrator, "verdict_", None):
+    if verdict := _learned(evidence.calibrator, "verdict_"):
         start = "The verdict of the calibrator from its own rows, by cross-validation"
         if verdict.decision != evaluation.decision and not evaluation.seen:
             start = "On its own rows the calibrator came to another verdict, by cross-validation"
@@ -353,33 +358,56 @@ def _model_part(evidence: ReportRows, path: str) -> dict[str, Any] | None:
     calibrator = evidence.calibrator
     if calibrator is None:
         return None
-    certificate = getattr(calibrator, "certificate_", None)
+    fitted = calibrator.map_
+    certificate = _learned(calibrator, "certificate_") or fitted.certificate(evidence.n_classes)
     members = {
         name: short(column) if column.dtype.kind == "f" else column.astype(str)
-        for name, column in getattr(calibrator, "member_scores_", {}).items()
+        for name, column in (_learned(calibrator, "member_scores_") or {}).items()
     }
     parameters = {
         name: value if isinstance(value, str | int | float | None) else str(value)
-        for name, value in calibrator.get_params(deep=False).items()
+        for name, value in _parameters(calibrator, path).items()
     }
     quoted = json.dumps(path, ensure_ascii=False)
     given = "P"
     what = f"P: new forecasts, one column per {'label' if evidence.multilabel else 'class'}"
-    if segments := list(calibrator.map_.segments):
+    if segments := list(fitted.segments):
         given = "P, segments"
         what = f"{what}; segments: {', '.join(segments)}"
     code = f"import isoroc\n\ncalibrator = isoroc.load({quoted})\n"
     word = path if re.fullmatch(r"[A-Za-z0-9._/-]*", path) else quoted
     return {
-        "calibrator": type(calibrator).__name__,
+        "calibrator": check_exportable(calibrator),
         "parameters": parameters,
-        "n_bins": getattr(calibrator, "n_bins_", None),
+        "n_bins": len(fitted.tree.bins) if isinstance(fitted, BinMap) else None,
         "certificate": None if certificate is None else str(certificate),
         "members": members or None,
         "path": path,
         "python": f"{code}Q = calibrator.predict_proba({given})  # {what}\n",
         "command": f"isoroc apply {word} new.parquet -o calibrated.parquet",
     }
+
+
+def _learned(calibrator: Any, name: str) -> Any:
+    """A fitted attribute of a calibrator or a loaded map, or None."""
+    if isinstance(calibrator, LoadedMap):
+        return calibrator.state.get(name)
+    return getattr(calibrator, name, None)
+
+
+def _parameters(calibrator: Any, path: str) -> dict[str, Any]:
+    """Parameters of a calibrator or a loaded map, which comes from the file `path`."""
+    if not isinstance(calibrator, LoadedMap):
+        return calibrator.get_params(deep=False)  # type: ignore[no-any-return]
+    given = calibrator.parameters
+    with faults_of(path):
+        return decode_known(given, given, "model.parameters", _unfitted)
+
+
+def _unfitted(document: dict[str, Any], place: str) -> Any:
+    from isoroc._calibrators.registry import unfitted  # noqa: PLC0415  # imports scikit-learn, 1 s
+
+    return unfitted(document, place)
 
 
 def _shown(
@@ -479,13 +507,13 @@ def _surface_part(evidence: ReportRows) -> dict[str, Any] | None:
 
 def _path_part(evidence: ReportRows) -> dict[str, Any] | None:
     """Measures of these rows at every stage of growth of three classes. None without bins."""
-    calibrator = evidence.calibrator
-    if evidence.n_classes != 3 or not isinstance(calibrator, IRPCalibrator):
+    fitted = None if evidence.calibrator is None else evidence.calibrator.map_
+    if evidence.n_classes != 3 or not isinstance(fitted, BinMap):
         return None
-    if calibrator.unit_ != "probability":  # the rows are probabilities, which it does not take
+    if fitted.kind.unit != "probability":  # the rows are probabilities, which it does not take
         return None
     rows = evidence.draw(2000).before
-    path = measured_path(calibrator, rows)
+    path = measured_path(fitted, rows)
     before = {name: [value] for name, value in measures_of(rows).items()}
     return {"stages": short(dict(path)), "before": short(before), "rows": rows.n_rows}
 
@@ -522,7 +550,7 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     similar forecasts, and where 80 % of these rows lie.
     """
     before, after = evidence.both
-    calibrator = evidence.calibrator
+    fitted = None if evidence.calibrator is None else evidence.calibrator.map_
     is_score = before.forecasts.ndim == 1
     if is_score:
         event = replace(before, classes=None)
@@ -530,12 +558,11 @@ def _curve(evidence: ReportRows, k: int) -> dict[str, Any]:
     else:
         event = event_of(before, k)
         x = curves.axis_of([event, event_of(after, k)])
-    is_binned = isinstance(calibrator, IRPCalibrator) and not calibrator.map_.varies
-    if evidence.n_classes == 2 and is_binned:
+    if evidence.n_classes == 2 and isinstance(fitted, BinMap) and not fitted.varies:
         ends = (0.0, 1.0) if x.scale == "logit" else (x.low, x.high)
-        edges = np.concatenate([ends[:1], calibrator.tree_.cuts, ends[1:]]).clip(*ends)
+        edges = np.concatenate([ends[:1], fitted.tree.cuts, ends[1:]]).clip(*ends)
         line = {"before": np.column_stack([edges[:-1], edges[1:]]).ravel()}
-        line["after"] = np.repeat(calibrator.bin_values_[:, 1], 2)
+        line["after"] = np.repeat(fitted.bin_values[:, 1], 2)
     else:
         line = curves.calibration_map(event, after.forecasts[:, k], x)
     return {"x": x, "y": curves.Axis() if is_score else x, **short(dict(line))}

@@ -92,7 +92,7 @@ class PathDisplay(Display):
             series[name] = others
         layers: list[Layer] = []
         for name, rows in series.items():
-            path = measured_path(calibrator, rows)
+            path = measured_path(calibrator.map_, rows)
             before = measures_of(rows.draw(20_000).on_simplex())
             for measure in [column for column in path if column != "n_bins"]:
                 curve = Table(n_bins=path["n_bins"], value=path[measure])

@@ -7,22 +7,19 @@ from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError, did_you_mean
 from isoroc._cli.models import DEFAULT, Model
 from isoroc._cli.terminal import print_json, print_table, print_text
-from isoroc._maps.modelfile import Fault, decode, read
-from isoroc._maps.modelfile.document import faults_of
+from isoroc._maps.modelfile import decode, read
 
 
 def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
     """Show the contents of a model file: fitted parameters, bins, path, certificate, origin."""
     calibrator = Model.load(model).calibrator
     document = read(model)
-    with faults_of(model):
-        parameters = _parameters(document["model"])
     about = {
         "file": model,
         "calibrator": calibrator.calibrator,
         "classes": calibrator.classes_,
         "n_columns": calibrator.n_features_in_,
-        "parameters": parameters,
+        "parameters": _parameters(calibrator.parameters),
         "saved": document["saved"],
         "isoroc": document["library"],
         "checksum": document["checksum"],
@@ -38,7 +35,7 @@ def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
         if certificate is not None:
             tables["certificate"] = certificate.table()
         simple = (str, int, float, list, type(None))
-        given = parameters.items()
+        given = about["parameters"].items()
         about["parameters"] = {k: v if isinstance(v, simple) else str(v) for k, v in given}
         print_json("inspect", about | tables)
         return
@@ -50,15 +47,14 @@ def inspect(model: opt.ModelFile, /, *, json: opt.Json = False) -> None:
         print_text(f"\n{certificate}")
 
 
-def _parameters(model: dict[str, Any]) -> dict[str, Any]:
+def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
     """Parameters of a stored calibrator. Nested calibrators become text."""
-    return {name: decode(entry, name, _describe) for name, entry in model["parameters"].items()}
+    return {name: decode(entry, name, _describe) for name, entry in stored.items()}
 
 
-def _describe(model: dict[str, Any], place: str) -> str:
-    if model["type"] != "calibrator":
-        raise Fault(place, "expected a calibrator")
-    given = ", ".join(f"{name}={value!r}" for name, value in _parameters(model).items())
+def _describe(model: dict[str, Any], _: str) -> str:
+    parameters = _parameters(model["parameters"])
+    given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     return f"{model['kind']}({given})"
 
 

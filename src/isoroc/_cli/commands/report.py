@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import isoroc
 from isoroc._cli import options as opt
 from isoroc._cli.errors import CommandError
 from isoroc._cli.io.opening import open_source
@@ -49,7 +48,7 @@ def report(
         check_target(output, [model, *forecasts], "a page")
         if Path(output).suffix.lower() not in ("", ".html", ".htm"):
             raise CommandError(f"{output}: a report is a page; expected a name that ends in .html.")
-    loaded = None if model is None else Model.load(model, isoroc.load)
+    loaded = None if model is None else Model.load(model)
     if counts:
         name = forecasts[0]
         rows = load_counts(forecasts, selection, description)

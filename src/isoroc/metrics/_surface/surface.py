@@ -168,6 +168,23 @@ def roc_surface(
     return RocSurface(thresholds[first], points, spans, sample.classes, hull)
 
 
+def hull_points(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> Floats:
+    """ROC points of three classes that span the hull of their surface.
+
+    They are points of `roc_surface` too, whose other points take most of its time.
+    """
+    sample = _check(y_true, y_prob, sample_weight, labels, None)
+    counts = Points.from_arrays(*sample.arrays)
+    rows, _, _ = scan_all(counts, "hull", None)
+    return np.unique(Cases.of(counts).reach(rows[:, 3:]), axis=0)
+
+
 def volume_under_surface(
     y_true: ArrayLike,
     y_prob: ArrayLike,
