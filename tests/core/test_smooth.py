@@ -50,6 +50,18 @@ def test_the_softmax_is_right_to_a_few_ulps(x):
         assert ulps(z[1, 0], odds / (1 + odds)) <= 4
 
 
+@pytest.mark.parametrize("n", [0, 1, 8, 37])
+def test_the_logistic_function(n):
+    x = 20 * np.random.default_rng(n).normal(size=n)
+    np.testing.assert_allclose(smooth.expit(x), special.expit(x), rtol=1e-15)
+
+
+def test_the_logistic_function_far_out():
+    q = smooth.expit(np.array([-1e300, -707.0, -0.0, 0.0, 40.0, 1e300]))
+    expected = [0.0, np.exp(-707.0), 0.5, 0.5, 1.0, 1.0]
+    np.testing.assert_allclose(q, expected, rtol=1e-15, atol=1e-307)
+
+
 def test_the_softmax_far_out():
     z = np.array([[-1e100, 0.0, 1e300, -800.0], [0.0, 0.0, -1e300, 0.0]])
     smooth.softmax(z)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isoroc._core.special import expit
+from isoroc._core import smooth
 from isoroc._core.types import Codes, Floats, Ints
 
 #: Where the first of two probabilities is below this, the second has lost its digits: see
@@ -97,7 +97,7 @@ def score_next_to_one(ops: Any, first: Any) -> Any:
 
 def second_probabilities(scores: Floats, unit: Literal["probability", "logit"]) -> Floats:
     """Probabilities of the second of two classes from scores of a unit."""
-    return np.asarray(expit(scores) if unit == "logit" else np.clip(scores, 0.0, 1.0))
+    return smooth.expit(scores) if unit == "logit" else np.clip(scores, 0.0, 1.0)
 
 
 def two_columns(forecasts: Floats) -> Floats:

@@ -317,6 +317,17 @@ TILE(sigmoid)(const double *__restrict logs, double *__restrict odds,
     }
 }
 
+/* The logistic function, of K runs of ROWS numbers. */
+TILE(expit)(double *__restrict z, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++, z += ROWS) {
+        double e[ROWS], q[ROWS];
+        EACH_ROW e[r] = -fabs(z[r]);
+        exp_rows(e);
+        EACH_ROW q[r] = 1.0 / (1.0 + e[r]);
+        EACH_ROW z[r] = z[r] > 0.0 ? q[r] : e[r] * q[r];
+    }
+}
+
 /* Log odds u, shape (K - 1, ROWS), of the first k + 1 of K ordered classes (`CumulativeMap`), from the
    tempered log forecasts z and p = softmax(z + tilt). Probabilities below `least` count as this. */
 TILE(accumulate)(const double *__restrict z, const double *__restrict p,

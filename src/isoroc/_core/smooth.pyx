@@ -35,6 +35,7 @@ cdef extern from "smooth.h" nogil:
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
     void sigmoid_tile(const double* logs, double* odds, const double* coef, const double* rest,
                       const double* intercept, Py_ssize_t K)
+    void expit_tile(double* z, Py_ssize_t K)
     void accumulate_tile(const double* z, const double* p, const double* location,
                          const double* shifts, double a, double b, double least, double* u,
                          Py_ssize_t K)
@@ -87,6 +88,7 @@ cdef enum Step:
     LOG
     SOFTMAX
     POWER
+    EXPIT
 
 
 def log_forecasts(const double[:, ::1] P, double floor):
@@ -113,6 +115,13 @@ def tempered(const double[:, ::1] logs, double lowest, double temperature, doubl
 def powered(const double[:, ::1] Q, double lowest, double exponent):
     """Rows of max(Q, lowest), shape (n, K), to a power, divided by their sums."""
     return transform(Q, True, None, True, POWER, lowest, exponent, 0.0)
+
+
+def expit(x):
+    """The logistic function, shape (n,). Numbers below -708 count as this."""
+    q = np.empty_like(x)
+    transform(x[None], False, q[None], False, EXPIT, -INFINITY, 1.0, 0.0)
+    return q
 
 
 def by_row(const double[:, ::1] q):
@@ -151,6 +160,8 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
                 scale_tile(tile, factor, K)
             if step == LOG:
                 log_tile(tile, K)
+            elif step == EXPIT:
+                expit_tile(tile, K)
             elif step != COPY:
                 softmax_tile(tile, K, share)
             if to_rows:

@@ -71,7 +71,7 @@ class BinaryCounts:
 
     def forecasts_in(self, low: Floats, high: Floats, unit: Any) -> Floats:
         """Weighted sum of the second probabilities in each block. The blocks hold all scores."""
-        parts: list[tuple[Floats, Any]] = [(scores, 1.0) for scores in self.scores]
+        parts: list[tuple[Floats, Any]] = [(scores, None) for scores in self.scores]
         if any(len(weights) for weights in self.weights):
             distinct, of_classes = self.distinct()  # the order of rows with ties must not matter
             parts = [(distinct, of_classes.sum(axis=1))]
@@ -80,7 +80,7 @@ class BinaryCounts:
             start = np.searchsorted(scores, low, side="left")
             held = start < np.searchsorted(scores, high, side="right")
             p = second_probabilities(scores, unit)
-            total[held] += np.add.reduceat(p * weights, start[held])
+            total[held] += np.add.reduceat(p if weights is None else p * weights, start[held])
         return total
 
 

@@ -94,8 +94,11 @@ def first_improbable(scores: Floats) -> int | None:
     """First row with a score outside [0, 1] beyond rounding, or None if there is none."""
     if SECOND_PROBABILITY.is_clean(scores):
         return None
-    good = valid_rows(scores, SECOND_PROBABILITY)
-    return None if good.all() else int(np.argmin(good))
+    for rows in slices(len(scores)):
+        good = valid_rows(scores[rows], SECOND_PROBABILITY)
+        if not good.all():
+            return int(rows.start + np.argmin(good))
+    return None
 
 
 def read_forecasts(P: ArrayLike, *, name: str, n_columns: int | None = None) -> Floats:

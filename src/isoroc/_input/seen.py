@@ -122,11 +122,10 @@ def recall_output(Q: Any) -> Fingerprint | None:
 
 def _hash_output(Q: Floats) -> int:
     """Hash of at most 200 rows, the same for two columns and for the second of them."""
-    some = np.unique(np.linspace(0, len(Q) - 1, 200).round().astype(np.intp))
-    columns = columns_of(Q[some])
-    bits = np.ascontiguousarray(_bits(columns[:, _first_telling(columns) :]))
-    hashes = hash_words(bits, 1) * (2 * some.astype(np.uint64) + np.uint64(1))
-    return hash((len(Q), int(hashes.sum())))
+    some = np.linspace(0, len(Q) - 1, min(len(Q), 200)).astype(np.intp)
+    columns = np.ascontiguousarray(columns_of(Q[some]))
+    hashes, _ = hash_forecasts(columns, _first_telling(columns), _LARGEST_HASH)
+    return hash((len(Q), int((hashes * (2 * some.astype(np.uint64) + np.uint64(1))).sum())))
 
 
 def _distinct(sample: Sample, last: int) -> tuple[Hashes, Hashes, float]:
