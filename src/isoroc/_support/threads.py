@@ -20,17 +20,6 @@ R = TypeVar("R")
 _limit = Lock()
 
 
-def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """What a function returns for each item, in as many threads as there are cores.
-
-    It should spend its time in compiled code that releases the interpreter lock. Calls see the
-    context of the caller, such as `numpy.errstate`.
-    """
-    with ThreadPoolExecutor(cpu_count()) as pool:
-        calls = [pool.submit(copy_context().run, function, item) for item in items]
-        return [call.result() for call in calls]
-
-
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Context in which BLAS runs on one thread. It may be nested.
@@ -46,6 +35,17 @@ def one_blas_thread() -> Iterator[None]:
             yield
     finally:
         _limit.release()
+
+
+def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """What a function returns for each item, in as many threads as there are cores.
+
+    It should spend its time in compiled code that releases the interpreter lock. Calls see the
+    context of the caller, such as `numpy.errstate`. BLAS has one thread.
+    """
+    with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+        calls = [pool.submit(copy_context().run, function, item) for item in items]
+        return [call.result() for call in calls]
 
 
 @cache
