@@ -259,10 +259,11 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     elif K > 2:
         aspects["classwise_calibration_error"] = "classwise"
     pairs = {name: whole if aspect == "canonical" else pair for name, aspect in aspects.items()}
+    # Whole forecasts hold the interpreter lock for longer than the others, which come in between.
     tasks = {
-        (name, stage): (sample, aspects[name])
+        (name, stage): (pairs[name].series[stage], aspects[name])
+        for stage in pair.series
         for name in aspects
-        for stage, sample in pairs[name].series.items()
     }
     learned = dict(zip(tasks, in_threads(_learn, tasks.values()), strict=True))
     losses = {stage: learned["calibration_error", stage][1] for stage in whole.series}
