@@ -43,8 +43,12 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     It should spend its time in compiled code that releases the interpreter lock. Calls see the
     context of the caller, such as `numpy.errstate`. BLAS has one thread.
     """
+    waiting = list(items)
     with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
-        calls = [pool.submit(copy_context().run, function, item) for item in items]
+        try:
+            calls = [pool.submit(copy_context().run, function, item) for item in waiting]
+        except RuntimeError:  # no thread can be started, as in a browser
+            return [function(item) for item in waiting]
         return [call.result() for call in calls]
 
 
