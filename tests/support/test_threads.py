@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from isoroc import AutoCalibrator, IdentityCalibrator, _core, evaluate
 from isoroc._maps import IdentityMap
-from isoroc._support.threads import one_blas_thread
+from isoroc._support.threads import in_threads, one_blas_thread
 from zoo import CASES, SHAPES, draw_labels, fitted, forecasts, make, probabilities
 
 BLAS = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -50,6 +50,28 @@ def test_nested_contexts():
             assert counts() == {1}
         assert counts() == {1}
     assert counts() == {2}
+
+
+def test_results_of_threads_are_in_order_and_keep_the_context():
+    def divide(x):
+        return x, counts(), np.geterr()["divide"]
+
+    with np.errstate(divide="raise"):
+        assert in_threads(divide, range(50)) == [(x, {1}, "raise") for x in range(50)]
+    assert in_threads(divide, []) == []
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda x: 1 / x, [1, 0])
+    assert counts() == {2}
+
+
+def test_evaluations_do_not_depend_on_the_number_of_cores(monkeypatch):
+    P = probabilities(3, forecasts(3, 400, seed=1))
+    y = draw_labels(P, seed=2)
+    found = []
+    for n_cores in (1, 3):
+        monkeypatch.setattr("isoroc._support.threads.cpu_count", lambda n=n_cores: n)
+        found.append(evaluate(y, P, after=P[:, [0, 2, 1]]).to_dict())
+    assert found[0] == found[1]
 
 
 def test_an_error_restores_the_threads():

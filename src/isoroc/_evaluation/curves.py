@@ -9,6 +9,7 @@ from scipy.special import expit, logit
 from isoroc._core.types import Floats, Ints
 from isoroc._input import Sample, check_option, rows_by_group
 from isoroc._support.table import Table
+from isoroc._support.threads import in_threads
 from isoroc.metrics import RocCurve, symmetric_roc_curve
 from isoroc.metrics._calibration import Event, event_of, has_few_values, observed_rates
 from isoroc.metrics._clinical import smooth_curve
@@ -101,9 +102,9 @@ def reliability_panels(
     **bins: Any,  # options of `observed_rates`
 ) -> list[ReliabilityPanel]:
     """One panel per event (see `event_of`), or two for a single event before and after."""
-    panels = []
-    for name, k in events.items():
-        parts = {stage: event_of(sample, k) for stage, sample in samples.items()}
+
+    def draw(name: str) -> ReliabilityPanel:
+        parts = {stage: event_of(sample, events[name]) for stage, sample in samples.items()}
         axis = axis_of(parts.values(), scale)
         series = {}
         for stage, event in parts.items():
@@ -115,12 +116,16 @@ def reliability_panels(
                 "band": curve.select("forecast", "low", "high"),
                 "ici": Table(ici=np.array([ici])),
             }
-        if len(events) == 1 and len(series) > 1:
-            for stage, tables in series.items():
-                panels.append(ReliabilityPanel(stage, name, axis, {stage: tables}))
-        else:
-            panels.append(ReliabilityPanel(name, name, axis, series))
-    return panels
+        return ReliabilityPanel(name, name, axis, series)
+
+    panels = in_threads(draw, events)
+    if len(panels) > 1 or len(samples) == 1:
+        return panels
+    return [
+        panel._replace(name=stage, series={stage: tables})
+        for panel in panels
+        for stage, tables in panel.series.items()
+    ]
 
 
 def histogram(sample: Sample, axis: Axis = Axis(), n_bars: int = 20) -> Table:

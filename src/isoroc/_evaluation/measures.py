@@ -24,7 +24,7 @@ from isoroc._evaluation.catalogue import MANY_CLASSES, MEASURES, Estimates
 from isoroc._evaluation.order import effort_for, measure_labels, measure_order, measure_volumes
 from isoroc._input import Aspect, Sample, slices
 from isoroc._support.table import Table
-from isoroc._support.threads import one_blas_thread
+from isoroc._support.threads import in_threads, one_blas_thread
 from isoroc.metrics._estimation.calibration_terms import Parts, RowTerm
 
 
@@ -252,8 +252,21 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
     whole = pair if K == 2 else pair.draw(20_000 if K <= MANY_CLASSES else 2000)
     if whole.n_rows < pair.n_rows and pair.series:
         notes.append(f"Calibration of whole forecasts is estimated from {whole.n_rows:,} rows.")
-    parts = {stage: Parts.of(sample, "canonical") for stage, sample in whole.series.items()}
-    losses = {stage: part.split_loss() for stage, part in parts.items()}
+    aspects: dict[str, Aspect] = {"calibration_error": "canonical", "top_calibration_error": "top"}
+    if K > MANY_CLASSES:
+        many = f"With more than {MANY_CLASSES} classes"
+        notes.append(f"{many}, there is no calibration error of single classes.")
+    elif K > 2:
+        aspects["classwise_calibration_error"] = "classwise"
+    pairs = {name: whole if aspect == "canonical" else pair for name, aspect in aspects.items()}
+    # Whole forecasts hold the interpreter lock for longer than the others, which come in between.
+    tasks = {
+        (name, stage): (pairs[name].series[stage], aspects[name])
+        for stage in pair.series
+        for name in aspects
+    }
+    learned = dict(zip(tasks, in_threads(_learn, tasks.values()), strict=True))
+    losses = {stage: learned["calibration_error", stage][1] for stage in whole.series}
     saved, left = (
         _correct({stage: own[name] for stage, own in losses.items()}, whole, estimates, n_rows)
         for name in ("calibration", "refinement")
@@ -265,20 +278,17 @@ def _calibration(pair: Pair, estimates: Estimates, n_rows: int) -> list[str]:
         left[stage] = rest._replace(value=rest.value + below), others
     _put(estimates, whole, "calibration_loss", saved)
     _put(estimates, whole, "refinement_loss", left)
-    errors = {stage: part.absolute() for stage, part in parts.items()}
-    _put(estimates, whole, "calibration_error", errors)
-    aspects: dict[str, Aspect] = {"top_calibration_error": "top"}
-    if K > MANY_CLASSES:
-        many = f"With more than {MANY_CLASSES} classes"
-        notes.append(f"{many}, there is no calibration error of single classes.")
-    elif K > 2:
-        aspects["classwise_calibration_error"] = "classwise"
-    for name, aspect in aspects.items():
-        errors = {
-            stage: Parts.of(sample, aspect).absolute() for stage, sample in pair.series.items()
-        }
-        _put(estimates, pair, name, errors)
+    for name in aspects:
+        errors = {stage: learned[name, stage][0] for stage in pair.series}
+        _put(estimates, pairs[name], name, errors)
     return notes
+
+
+def _learn(task: tuple[Sample, Aspect]) -> tuple[RowTerm, dict[str, RowTerm]]:
+    """The calibration error of an aspect and, of whole forecasts, the parts of the log loss."""
+    parts = Parts.of(*task)
+    losses = parts.split_loss() if task[1] == "canonical" else {}
+    return parts.absolute(), losses
 
 
 def _correct(

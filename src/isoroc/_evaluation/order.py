@@ -7,6 +7,7 @@ intervals.
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from isoroc._core.simplex import binary_scores, count_classes
 from isoroc._core.types import Floats, Ints
 from isoroc._evaluation.before_after import Pair
 from isoroc._input import Sample, rows_by_group
+from isoroc._support.threads import in_threads
 from isoroc.metrics import volume_under_surface
 from isoroc.metrics._estimation.grouping import group_equal, weight_below
 
@@ -35,16 +37,14 @@ Functionals = tuple[Floats, Floats]
 def measure_order(before: Sample, after: Sample) -> dict[tuple[str, str], Statistic | Share]:
     """Areas under ROC curves before and after, and shares of reversed and tied pairs."""
     names = ["auc"] if before.n_classes == 2 else ["auc_one_vs_rest", "auc_one_vs_one"]
-    old = rank_rows(before.forecasts)
-    new = rank_rows(after.forecasts)
+    old, new = in_threads(rank_rows, (before.forecasts, after.forecasts))
     shares, slopes = changed_pairs(old.values(), new.values(), before.row_weights())
     variances = variance_of_sum(slopes, before.clusters)
     estimates: dict[tuple[str, str], Statistic | Share] = {}
     for i, name in enumerate(("pairs_reversed", "pairs_tied")):
         estimates[name, "change"] = Statistic(float(shares[i]), float(variances[i]))
     disorder = float(shares[0] + shares[1] / 2)
-    first = areas(before, old)
-    second = areas(before, new)
+    first, second = in_threads(partial(areas, before), (old, new))
     sizes = class_sizes(before, first[1][0])
     for name, a, da, b, db in zip(names, *first, *second, strict=False):
         estimates[name, "before"] = _area(float(a), da, before, sizes)
@@ -192,7 +192,7 @@ def areas(sample: Sample, ranks: dict[int, Ints]) -> Functionals:
 def changed_pairs(before: Iterable[Ints], after: Iterable[Ints], weights: Floats) -> Functionals:
     """Shares of reversed and tied pairs among pairs with different ranks before, over rankings."""
     ranks = zip(before, after, strict=True)
-    sums: Any = weights * sum(pairs_of_rows(old, new, weights) for old, new in ranks)
+    sums: Any = weights * sum(in_threads(lambda both: pairs_of_rows(*both, weights), ranks))
     ordered = sums[0]
     changed = sums[1:]
     total = max(float(ordered.sum()), 1e-300)
@@ -224,7 +224,7 @@ def measure_volumes(before: Sample, after: Sample) -> dict[tuple[str, str], Stat
     """Volumes under the ROC surface, NaN if a class is absent, without intervals."""
     volumes = [math.nan, math.nan]
     if before.class_weights().all():
-        volumes = [volume_of(sample) for sample in (before, after)]
+        volumes = in_threads(volume_of, (before, after))
     named = zip(("before", "after", "change"), [*volumes, volumes[1] - volumes[0]], strict=True)
     return {("vus", stage): Statistic(value, math.nan) for stage, value in named}
 

@@ -41,6 +41,7 @@ from isoroc._maps.loading import LoadedMap, decode_known
 from isoroc._maps.modelfile.document import faults_of, plain
 from isoroc._support.files import creation_time
 from isoroc._support.text import listed
+from isoroc._support.threads import in_threads
 from isoroc.export._exportable import check_exportable
 from isoroc.metrics import roc_auc
 from isoroc.metrics._calibration import event_of, has_few_values
@@ -493,7 +494,7 @@ def _surface_part(evidence: ReportRows) -> dict[str, Any] | None:
     if evidence.n_classes != 3 or not evidence.before.class_weights().all():
         return None
     rows = evidence.draw(2000)
-    series = {stage: drawn_surface(sample) for stage, sample in rows.samples.items()}
+    series = dict(zip(rows.samples, in_threads(drawn_surface, rows.samples.values()), strict=True))
     drawn = {
         stage: {
             "faces": [short(face, 4) for face in surface.faces],

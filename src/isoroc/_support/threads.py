@@ -1,16 +1,22 @@
-"""One thread for BLAS, so that many small matrix products do not wake a pool of threads each.
+"""Threads: one for BLAS, and several for work that does not depend on each other.
 
-A fit makes thousands of products that take microseconds. Waking other threads takes longer, and far
-longer when the cores are busy. Larger products are a small part of each fit.
+A fit makes thousands of products that take microseconds. Waking other threads of BLAS takes longer,
+and far longer when the cores are busy. Larger products are a small part of each fit.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
+from os import cpu_count
 from threading import Lock
+from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+T = TypeVar("T")
+R = TypeVar("R")
 _limit = Lock()
 
 
@@ -29,6 +35,21 @@ def one_blas_thread() -> Iterator[None]:
             yield
     finally:
         _limit.release()
+
+
+def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """What a function returns for each item, in as many threads as there are cores.
+
+    It should spend its time in compiled code that releases the interpreter lock. Calls see the
+    context of the caller, such as `numpy.errstate`. BLAS has one thread.
+    """
+    waiting = list(items)
+    with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+        try:
+            calls = [pool.submit(copy_context().run, function, item) for item in waiting]
+        except RuntimeError:  # no thread can be started, as in a browser
+            return [function(item) for item in waiting]
+        return [call.result() for call in calls]
 
 
 @cache

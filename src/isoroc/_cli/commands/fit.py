@@ -169,6 +169,13 @@ def _read(
 
 def _fit(model: Any, rows: FitRows, weighting: Weighting) -> Sample:
     """Fit a calibrator and return the rows, cells or entries of labels that it was fitted to."""
+    from joblib import parallel_config  # noqa: PLC0415  # imported with scikit-learn
+
+    with parallel_config("threading", n_jobs=-1):  # unless the calibrator has `n_jobs`
+        return _fit_to(model, rows, weighting)
+
+
+def _fit_to(model: Any, rows: FitRows, weighting: Weighting) -> Sample:
     if isinstance(rows, LabelledTable):
         model.fit(rows.P, rows.Y, weighting=weighting, **rows.options())
         sample: Sample = _pair(rows).before

@@ -106,10 +106,18 @@ class CrossFit:
         n = len(sample)
         self._n_folds = min(5 if n <= 100_000 else 2, n)  # half of many rows are plenty
         self._n_levels = count_halvings(n - n // self._n_folds)
+        self._values: Floats | None = None
 
-    @cached_property
+    @property
     def values(self) -> Floats:
         """E[Y | forecast] for each row, shaped as the forecasts."""
+        # A `cached_property` of Python 3.11 has one lock for all instances, so threads would wait.
+        if self._values is None:
+            self._values = self._learn_about_rows()
+        return self._values
+
+    def _learn_about_rows(self) -> Floats:
+        """The `values`."""
         units, rows = self._prepared
         learned = np.empty((units.P.shape[0], len(rows.fold)))
         # Several folds at a time save calls, as long as their arrays are small.
