@@ -3,9 +3,9 @@
     python benchmarks/speed.py [PART ...] [--quick] [--budget S] [--arena FOLDER [--step 3]]
     python benchmarks/speed.py table --write docs/evidence.md
 
-By default it prints the part `table`: fits of all calibrators and of their peers, by rows and
-classes. With --write, the table replaces the one in a page, between two comments. A fit that is
-expected to take longer than the budget is left out.
+By default it prints the part `table`: fits and forecasts of all calibrators and of their peers, by
+rows and classes. With --write, the tables replace those in a page, between two comments. What is
+expected to take longer than the budget is left out. With OMP_NUM_THREADS=1, all run in one thread.
 
 The other parts, of which `all` runs all: serving (one row through `load_map`), binary, fit, large,
 predict, metrics, cost (time and memory by rows and classes), members (all calibrators against
@@ -33,7 +33,7 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -140,10 +140,17 @@ SAME_NAME = {
     "temperature": ["sklearn temperature", "TS"],
     "venn-abers": ["Venn-Abers"],
 }
-#: Calibrators that are timed with their forecasts of the same rows, because this peer computes
+#: Calibrators whose fits are shown with forecasts of as many rows, because this peer computes
 #: everything then. Its time grows with the square of the number of rows.
 WITH_FORECASTS = ("kernel", "Kernel")
 QUADRATIC = "Kernel"
+
+
+class Measured(NamedTuple):
+    """Seconds of a fit, and of forecasts for as many new rows."""
+
+    fit: float
+    forecasts: float
 
 
 def compared_methods() -> tuple[dict[str, Callable[[], Any]], list[str]]:
@@ -159,28 +166,23 @@ def compared_methods() -> tuple[dict[str, Callable[[], Any]], list[str]]:
     return own | theirs, [name for name in missing if name in wanted]
 
 
-def fit_seconds(
-    name: str, make: Callable[[], Any], P: np.ndarray, y: np.ndarray, budget: float = 0.5
-) -> float | str:
-    """Median time of a fit, or "fails"."""
+def measure(
+    make: Callable[[], Any], P: np.ndarray, y: np.ndarray, new: np.ndarray, budget: float = 0.5
+) -> Measured | str:
+    """Median times of a fit and of forecasts for new rows, or "fails"."""
     made = make()
-    K = P.shape[1]
-    further = {"labels": range(K)} if isinstance(made, Calibrator) else {}
-
-    def job() -> object:
-        fitted = made.fit(P, y, **further)
-        return made.predict_proba(P) if name in WITH_FORECASTS else fitted
-
+    further = {"labels": range(P.shape[1])} if isinstance(made, Calibrator) else {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return seconds(job, budget=budget)
+            fit = seconds(partial(made.fit, P, y, **further), budget=budget)
+            return Measured(fit, seconds(partial(made.predict_proba, new), budget=budget))
     except (ArithmeticError, MemoryError, RuntimeError, ValueError):
         return "fails"
 
 
 def expected_seconds(name: str, n: int, known: dict[int, float]) -> float:
-    """Time of a fit to n rows, from times by fewer rows: it grows by a power of their number."""
+    """Time for n rows, from times for fewer rows: it grows by a power of their number."""
     (m, last), *others = sorted(known.items(), reverse=True)
     power = 2.0 if name == QUADRATIC else 1.0
     if others:
@@ -189,11 +191,11 @@ def expected_seconds(name: str, n: int, known: dict[int, float]) -> float:
     return float(last * (n / m) ** power)
 
 
-Times = dict[tuple[str, int, int], float | str]
+Times = dict[tuple[str, int, int], Measured | str]
 
 
 def measure_all(options: argparse.Namespace) -> tuple[Times, list[str]]:
-    """Times of fits by method, rows and classes, or why there is none, and peers not installed."""
+    """Times by method, rows and classes, or why there is none, and peers not installed."""
     makers, missing = compared_methods()
     times: Times = {}
     for K, n in product(options.classes, options.rows):
@@ -202,56 +204,70 @@ def measure_all(options: argparse.Namespace) -> tuple[Times, list[str]]:
             continue
         start = perf_counter()
         P, y = data(n, K)
+        new, _ = data(n, K, seed=1)
         for name, make in makers.items():
             smaller = {m: t for (own, m, k), t in times.items() if own == name and k == K}
-            known = {m: t for m, t in smaller.items() if not isinstance(t, str)}
+            known = {m: sum(t) for m, t in smaller.items() if not isinstance(t, str)}
             long = known and expected_seconds(name, n, known) > options.budget
             if name == "Beta" and K > 2:
                 times[name, n, K] = "binary"
             elif long or len(known) < len(smaller):
                 times[name, n, K] = "long"
             else:
-                if not smaller:  # some peers compile their loops in the first fit
-                    fit_seconds(name, make, P, y, budget=0.0)
-                times[name, n, K] = fit_seconds(name, make, P, y)
+                if not smaller:  # some peers compile their loops when they first run
+                    measure(make, P, y, new, budget=0.0)
+                times[name, n, K] = measure(make, P, y, new)
         took = perf_counter() - start
         print(f"K = {K}, n = {n:,}: {took:.0f} s", file=sys.stderr, flush=True)
     return times, missing
 
 
-def cell(times: Times, name: str, n: int, K: int) -> str:
-    """Seconds of a fit, with the time of the fastest peer of its name divided by it."""
-    time_ = times[name, n, K]
-    if isinstance(time_, str):
-        return {"long": "-", "large": "-", "binary": ""}.get(time_, time_)
-    peers = [times.get((peer, n, K)) for peer in SAME_NAME.get(name, [])]
-    found = [peer for peer in peers if isinstance(peer, float)]
-    shown = f"{time_:.2g}" if time_ < 100 else f"{time_:.0f}"
-    return f"{shown} ({min(found) / time_:.2g})" if found else shown
+def shown_seconds(measured: Measured, name: str, job: str) -> float:
+    """Seconds of a job, "fit" or "forecasts", as the tables show them."""
+    if job == "fit" and name in WITH_FORECASTS:
+        return sum(measured)
+    return float(getattr(measured, job))
+
+
+def cell(times: Times, name: str, n: int, K: int, job: str) -> str:
+    """Seconds of a job, with the time of the fastest peer of its name divided by it."""
+    measured = times[name, n, K]
+    if isinstance(measured, str):
+        return {"long": "-", "large": "-", "binary": ""}.get(measured, measured)
+    own = shown_seconds(measured, name, job)
+    peers = {peer: times.get((peer, n, K), "absent") for peer in SAME_NAME.get(name, [])}
+    found = [shown_seconds(t, peer, job) for peer, t in peers.items() if not isinstance(t, str)]
+    shown = f"{own:.2g}" if own < 100 else f"{own:.0f}"
+    return f"{shown} ({min(found) / own:.2g})" if found else shown
 
 
 def print_table(options: argparse.Namespace) -> None:
-    """Fits of all calibrators and their peers."""
+    """Fits and forecasts of all calibrators and their peers."""
     times, missing = measure_all(options)
     sizes = list(product(options.classes, options.rows))
-    head = ["fit, seconds", *(f"K = {K}, n = {n:,}" for K, n in sizes)]
     names = list(dict.fromkeys(name for name, _, _ in times))
     peers = [name for names in SAME_NAME.values() for name in names]
     names.sort(key=lambda name: name in peers)  # the calibrators of isoroc first
-    notes = dict.fromkeys(WITH_FORECASTS, ", with forecasts")
-    lines = [
-        [name + notes.get(name, ""), *(cell(times, name, n, K) for K, n in sizes)] for name in names
-    ]
-    table = markdown_table(head, lines)
-    about = f"{platform.machine()}, {os.cpu_count()} cores, default threads. In parentheses: the "
-    about += "time of the fastest peer of the same name divided by it. A fit is left out (-) if it "
-    about += f"would take longer than {options.budget:g} s, judging by fewer rows, or if there "
-    about += "are more than 3·10⁷ probabilities (a million rows of 100 classes take .8 GB). The "
-    about += "peer Kernel computes everything when it forecasts, so both rows of kernel scaling "
-    about += "have the time of a fit and of forecasts for the same rows."
+    tables = []
+    for job in Measured._fields:
+        head = [f"{job}, seconds", *(f"K = {K}, n = {n:,}" for K, n in sizes)]
+        notes = dict.fromkeys(WITH_FORECASTS, ", with forecasts") if job == "fit" else {}
+        lines = [
+            [name + notes.get(name, ""), *(cell(times, name, n, K, job) for K, n in sizes)]
+            for name in names
+        ]
+        tables.append(markdown_table(head, lines))
+    threads = "one thread" if os.environ.get("OMP_NUM_THREADS") == "1" else "default threads"
+    about = f"{platform.machine()}, {os.cpu_count()} cores, {threads}. In parentheses: the "
+    about += "time of the fastest peer of the same name divided by it. Forecasts are for as many "
+    about += "new rows. Both are left out (-) if they would take longer than "
+    about += f"{options.budget:g} s together, judging by fewer rows, or if there are more than "
+    about += "3·10⁷ probabilities (a million rows of 100 classes take .8 GB). The peer Kernel "
+    about += "computes everything when it forecasts, so fits of kernel scaling have the time of a "
+    about += "fit and of forecasts."
     if missing:
         about += f" Not installed: {', '.join(missing)}."
-    text = f"{about}\n\n{table}"
+    text = "\n\n".join([about, *tables])
     print(text)
     if options.write is not None:
         marks = [f"<!-- speed table: {mark} -->" for mark in ("begin", "end")]
@@ -577,8 +593,8 @@ NEEDS |= {"sql": "duckdb"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}, or all")
-    parser.add_argument("--budget", type=float, default=20.0, help="seconds of a fit in the table")
-    parser.add_argument("--write", type=Path, help="page whose table is replaced")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds in the tables")
+    parser.add_argument("--write", type=Path, help="page whose tables are replaced")
     parser.add_argument("--quick", action="store_true", help="leave out the largest sizes")
     parser.add_argument("--arena", type=Path, help="folder of real forecasts, for members")
     parser.add_argument("--step", type=int, default=3, help="every Nth set of it")

@@ -133,17 +133,18 @@ def test_quality_chooses_on_one_half_and_reports_on_the_other(monkeypatch, arena
     assert capsys.readouterr().out == first
 
 
-def test_the_table_of_speed_replaces_the_one_of_a_page(script, monkeypatch, tmp_path, capsys):
+def test_the_tables_of_speed_replace_those_of_a_page(script, monkeypatch, tmp_path, capsys):
     print_table = script("speed")["print_table"]
     makers, _ = print_table.__globals__["compared_methods"]()
     assert {"auto", "venn-abers", "sklearn sigmoid"} <= makers.keys()
     own = {name: makers[name] for name in ("isotonic", "temperature", "sklearn isotonic")}
-    took = {"isotonic": 0.5, "temperature": 2.0, "sklearn isotonic": 1.5}
-    of = {make: took[name] for name, make in own.items()}
+    took = {"isotonic": (0.5, 0.1), "temperature": (2.0, 0.0), "sklearn isotonic": (1.5, 0.05)}
+    of = {make: np.array(took[name]) for name, make in own.items()}
     names = print_table.__globals__
     monkeypatch.setitem(names, "compared_methods", lambda: (own, ["SMS"]))
+    measured = names["Measured"]
     monkeypatch.setitem(
-        names, "fit_seconds", lambda _, make, P, *__, **___: of[make] * len(P) / 100
+        names, "measure", lambda make, P, *_, **__: measured(*of[make] * len(P) / 100)
     )
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- speed table: begin -->\nold\n<!-- speed table: end -->\nb\n")
@@ -153,18 +154,30 @@ def test_the_table_of_speed_replaces_the_one_of_a_page(script, monkeypatch, tmp_
     assert text.startswith("a\n<!-- speed table: begin -->\n\n")
     assert text.endswith("\n\n<!-- speed table: end -->\nb\n")
     assert "old" not in text
-    assert "| isotonic | 0.5 (3) | 1 (3) | 2 |" in text  # the peer would take 6 s
-    assert "| temperature | 2 | - | - |" in text
+    fits, forecasts = text.split("| forecasts, seconds |")
+    assert "| isotonic | 0.5 (3) | 1 (3) | 2 |" in fits  # the peer would take 6 s
+    assert "| temperature | 2 | - | - |" in fits
+    assert "| isotonic | 0.1 (0.5) | 0.2 (0.5) | 0.4 |" in forecasts
     assert "Not installed: SMS." in capsys.readouterr().out
 
 
-def test_a_fit_is_timed_or_fails(script):
+def test_fits_and_forecasts_are_timed_or_fail(script):
     names = script("speed")
     P, y = overconfident(3, 60)
     makers, _ = names["compared_methods"]()
+    measure = names["measure"]
     for name in ("isotonic", "kernel"):
-        assert names["fit_seconds"](name, makers[name], P, y) > 0
-        assert names["fit_seconds"](name, makers[name], P * np.nan, y) == "fails"
+        assert min(measure(makers[name], P, y, P)) > 0
+        assert measure(makers[name], P * np.nan, y, P) == "fails"
+
+
+def test_fits_of_kernel_scaling_are_shown_with_forecasts(script):
+    names = script("speed")
+    times = {("kernel", 9, 2): names["Measured"](0.5, 1.5), ("Kernel", 9, 2): "long"}
+    assert names["cell"](times, "kernel", 9, 2, "fit") == "2"
+    times["Kernel", 9, 2] = names["Measured"](0.0, 6.0)
+    assert names["cell"](times, "kernel", 9, 2, "fit") == "2 (3)"
+    assert names["cell"](times, "kernel", 9, 2, "forecasts") == "1.5 (4)"
 
 
 def test_times_of_more_rows_are_expected_to_grow_as_before(script):

@@ -213,8 +213,8 @@ def pool_adjacent_violators(const double[::1] a, const double[::1] wa,
 
     Without weights, few rows are looked at. Blocks end at corners of the greatest convex minorant
     of the cumulative sum diagram, and the minorant of some of its points, the ends of cells of
-    about `size` rows of the rarer class, lies above or on that of all. So no block ends inside a cell that stays
-    above or on the former even if its rows of class 0 come first.
+    about `size` rows of the rarer class, lies above or on that of all. So no block ends inside a
+    cell that stays above or on the former even if its rows of class 0 come first.
 
     Returns the blocks' lowest and highest scores, shape (m,), and class weights, shape (m, 2).
     """

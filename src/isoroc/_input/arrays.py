@@ -68,10 +68,8 @@ def check_numbers(values: Any, name: str, fix: str = "") -> Floats:
 
 def to_native(values: Any, *, name: str) -> Any:
     """Narwhals dataframe or series. Other values are returned unchanged."""
-    if isinstance(
-        values, np.ndarray | list | tuple | dict | range
-    ):  # a check by narwhals takes longer
-        return values
+    if isinstance(values, np.ndarray | list | tuple | dict | range):
+        return values  # a check by narwhals takes longer
     import narwhals.stable.v2 as nw  # noqa: PLC0415  # not needed for arrays
     from narwhals.exceptions import DuplicateError  # noqa: PLC0415
 
