@@ -10,10 +10,10 @@ import numpy as np
 
 from isoroc._backends import NUMPY, Ops, Truth, V, ops_for
 from isoroc._core import smooth
-from isoroc._core.simplex import LEAST
+from isoroc._core.simplex import LEAST, count_classes
 from isoroc._core.types import Floats
 from isoroc._input import Segments, slices
-from isoroc._input.kinds import LOWEST_LOG, Kind, columns_of
+from isoroc._input.kinds import LOWEST_LOG, Kind, columns_of, count_columns
 from isoroc._maps.modelfile import Fault
 from isoroc._maps.modelfile.checks import Check, Sizes
 from isoroc._support.threads import one_blas_thread
@@ -163,6 +163,21 @@ def in_parts(formula: Callable[[Ops[Any], Any], Any], X: Floats) -> Floats:
     """Apply a formula to chunks of rows that fit the cache."""
     parts = (np.asfortranarray(X[rows]) for rows in slices(len(X), 2**12))
     return np.concatenate([np.ascontiguousarray(formula(NUMPY, part)) for part in parts])
+
+
+def in_chunks(compute: Callable[[Forecasts], Floats], forecasts: Forecasts) -> Floats:
+    """Compute forecasts, shape (n, K), for chunks of rows that fit the cache.
+
+    Maps prepare numbers for each chunk, so none is very short.
+    """
+    values = forecasts.values
+    size = max(512, 2**15 // count_columns(values))
+    if len(values) < 2 * size:
+        return compute(forecasts)
+    Q = np.empty((len(values), count_classes(values)))
+    for rows in slices(len(values), size):
+        Q[rows] = compute(Forecasts(values[rows], forecasts.kind))
+    return Q
 
 
 class IdentityMap(Map):

@@ -6,11 +6,10 @@ import numpy as np
 
 from isoroc._backends import Ops, V, added
 from isoroc._core import smooth
-from isoroc._core.simplex import LEAST, count_classes
+from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._input import slices
-from isoroc._input.kinds import columns_of, count_columns, kind_of
-from isoroc._maps.base import Forecasts, Map, Places, check_nested, state
+from isoroc._input.kinds import columns_of, kind_of
+from isoroc._maps.base import Forecasts, Map, Places, check_nested, in_chunks, state
 from isoroc._maps.modelfile import Fault, checks
 from isoroc._maps.monotone import MonotoneMap, MonotonicityCertificate
 
@@ -45,19 +44,9 @@ class MixtureMap(Map):
             return mean
         return ops.softmax(ops.log(ops.maximum(mean, LEAST)) * self.exponent)
 
-    def compiled(self, forecasts: Forecasts, least_rows: int = 512) -> Floats:
-        """The formula by the compiled loops of the members, in chunks of rows that fit the cache.
-
-        Members share logarithms. They prepare numbers for each chunk, so none is very short.
-        """
-        values = forecasts.values
-        size = max(least_rows, 2**15 // count_columns(values))
-        if len(values) < 2 * size:
-            return self._mixed(forecasts)
-        Q = np.empty((len(values), count_classes(values)))
-        for rows in slices(len(values), size):
-            Q[rows] = self._mixed(Forecasts(values[rows], self.kind))
-        return Q
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        """The formula by the compiled loops of the members, which share logarithms."""
+        return in_chunks(self._mixed, forecasts)
 
     def _mixed(self, forecasts: Forecasts) -> Floats:
         weights = self.weights.tolist()

@@ -8,7 +8,7 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Forecasts, Frozen, Map, Places, state
+from isoroc._maps.base import Forecasts, Frozen, Map, Places, in_chunks, state
 from isoroc._maps.modelfile import Fault, checks
 
 
@@ -78,6 +78,14 @@ class MatrixMap(TemperedMap):
     def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         z = self.log_tempered(ops, X)
         return ops.softmax(transform(ops, z, self.coef, self.quadratic, self.intercept))
+
+    def compiled(self, forecasts: Forecasts) -> Floats:
+        return in_chunks(self._transformed, forecasts)
+
+    def _transformed(self, forecasts: Forecasts) -> Floats:
+        z = self.log_tempered_rows(forecasts).T
+        scores = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
+        return smooth.by_row(smooth.softmax(np.ascontiguousarray(scores.T)))
 
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
