@@ -10,9 +10,9 @@ expected to take longer than the budget is left out. With OMP_NUM_THREADS=1, all
 The other parts, of which `all` runs all: serving (one row through `load_map`), binary, fit, large,
 predict, metrics, cost (time and memory by rows and classes), members (all calibrators against
 structured matrix scaling on sets of the arena), many (the same for many classes), onnx, torch, sql.
-Every row is one job that isoroc and its peers do on the same data. Times are medians in seconds,
-and ratios are the time of a peer divided by the time of isoroc. Peers that are not installed are
-left out (benchmarks/requirements.txt).
+Every row is one job that isoroc and its peers do on the same data. Times are the least of several
+runs, in seconds, and ratios are the time of a peer divided by the time of isoroc. Peers that are
+not installed are left out (benchmarks/requirements.txt).
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from statistics import median
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
@@ -53,21 +52,13 @@ Job = Callable[[], object]
 
 
 def seconds(job: Job, *, budget: float = 4.0, most: int = 15) -> float:
-    """Median time of a job after one warm-up run, repeated until the budget is used.
-
-    A job that takes longer than the budget runs once.
-    """
-    start = perf_counter()
-    job()
-    first = perf_counter() - start
-    if first >= budget:
-        return first
+    """Least time of a job, which is repeated as long as one more run fits the budget."""
     times: list[float] = []
-    while len(times) < 3 or (sum(times) < budget and len(times) < most):
+    while not times or (sum(times) + min(times) < budget and len(times) < most):
         start = perf_counter()
         job()
         times.append(perf_counter() - start)
-    return median(times)
+    return min(times)
 
 
 def least(jobs: list[Job], repeats: int, clock: Callable[[], float] = perf_counter) -> np.ndarray:
@@ -167,9 +158,9 @@ def compared_methods() -> tuple[dict[str, Callable[[], Any]], list[str]]:
 
 
 def measure(
-    make: Callable[[], Any], P: np.ndarray, y: np.ndarray, new: np.ndarray, budget: float = 0.5
+    make: Callable[[], Any], P: np.ndarray, y: np.ndarray, new: np.ndarray, budget: float = 2.0
 ) -> Measured | str:
-    """Median times of a fit and of forecasts for new rows, or "fails"."""
+    """Least times of a fit and of forecasts for new rows, or "fails"."""
     made = make()
     further = {"labels": range(P.shape[1])} if isinstance(made, Calibrator) else {}
     try:

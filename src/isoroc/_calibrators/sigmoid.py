@@ -364,6 +364,6 @@ def _regress(X: Floats, targets: Floats, weights: Floats, start: Floats) -> tupl
         targets,
         weights,
         start=start * scale,
-        least_gain=1e-13 + 1e-16 * total,  # below, losses of many rows are rounding errors
+        least_gain=1e-13 + 1e-15 * total,  # below, losses of many rows are rounding errors
     )
     return losses / total, theta / scale

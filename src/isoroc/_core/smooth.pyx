@@ -78,9 +78,11 @@ cdef extern from "smooth.h" nogil:
 N_KNOTS = KNOTS
 
 
-#: Tiles that are read before each of several regressions runs over them.
+#: Regressions read a block of tiles before each of them runs over it, and add up parts, of so many
+#: blocks, on their own: sums of very many numbers would lose digits.
 cdef enum:
     BLOCK = 4
+    PART = 128
 
 
 cdef enum Step:
@@ -308,9 +310,9 @@ def logistic_sums(const double[:, :, ::1] X, const double[:, ::1] y, const doubl
     cdef double* outcome
     cdef double* x
     cdef double[ROWS] odds, rest
-    sums = np.zeros((G, 1 + B + P, ROWS))
-    cdef double[:, :, ::1] to_sums = sums
     tiles = (n + ROWS - 1) // ROWS
+    sums = np.zeros((tiles // (BLOCK * PART) + 1, G, 1 + B + P, ROWS))
+    cdef double[:, :, :, ::1] to_sums = sums
     with nogil:
         for block in range((tiles + BLOCK - 1) // BLOCK):
             for g in range(G):
@@ -325,8 +327,8 @@ def logistic_sums(const double[:, :, ::1] X, const double[:, ::1] y, const doubl
                         pair_tile(x, x + B * ROWS, B)
                     load(odds, &offset[i], 1, n, width)
                     logistic_tile(odds, x, &theta[g, 0], outcome, some(weights, i, width, rest),
-                                  &to_sums[g, 0, 0], B, P)
-    return sums.sum(axis=2)
+                                  &to_sums[block // PART, g, 0, 0], B, P)
+    return sums.sum(axis=(0, 3))
 
 
 def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
