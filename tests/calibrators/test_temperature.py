@@ -116,6 +116,20 @@ def test_a_floor_must_be_worth_two_nats():
     assert all(losses[f] > min(losses.values()) + 2 - 1e-3 for f in losses if f < chosen)
 
 
+def test_a_large_temperature_under_one_floor_does_not_hold_under_the_next():
+    """Without a floor, a few false zeros call for a temperature of several hundred."""
+    P, y = noisy(400, 3, seed=2)
+    P[np.arange(6), y[:6]] = 0.0
+    P /= P.sum(axis=1, keepdims=True)
+    assert TemperatureCalibrator(floor=1e-300).fit(P, y).temperature_ > 300
+    losses = [
+        log_loss(y, TemperatureCalibrator(floor=floor).fit(P, y).predict_proba(P))
+        for floor in FLOORS
+    ]
+    auto = TemperatureCalibrator().fit(P, y)
+    assert log_loss(y, auto.predict_proba(P)) <= min(losses) + 2 / 400 + 1e-5
+
+
 def test_rows_at_the_floor_do_not_bound_the_temperature():
     """A forest that is too timid, and whose zeros are right: T is far below 1."""
     rng = np.random.default_rng(0)

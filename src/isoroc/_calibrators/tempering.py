@@ -67,7 +67,7 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
-        inverse = inverse_temperature(*rows, floor, start=inverse, tolerance=1e-3)
+        inverse = inverse_temperature(*rows, floor, start=inverse, least_gain=1e-6)
         return mean_loss(*rows, inverse, floor=floor, smoothing=smoothing), inverse
 
     floors = distinct_floors([lowest, *FLOORS[1:]], float(z.min()))
@@ -121,10 +121,12 @@ def inverse_temperature(
     bounded: bool = True,
     start: float = 1.0,
     tolerance: float = 1e-10,
+    least_gain: float = 0.0,
 ) -> float:
     """Maximum likelihood estimate of 1 / T in softmax(z / T), up to an upper bound.
 
-    Log forecasts z, of shape (K, n), are raised to the floor.
+    Log forecasts z, of shape (K, n), are raised to the floor. `likeliest_power` says when the
+    search ends.
     """
     lowest = _log(floor)
     own = np.maximum(z[codes, np.arange(len(weights))], lowest)
@@ -136,6 +138,7 @@ def inverse_temperature(
         weights,
         low,
         tolerance=tolerance,
+        least_gain=least_gain,
         lowest=lowest,
         outcome=float(weights @ own / weights.sum()),
     )
