@@ -67,7 +67,7 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
-        inverse = inverse_temperature(*rows, floor, start=inverse, least_gain=1e-6)
+        inverse = inverse_temperature(*rows, floor, start=inverse, least_gain=1e-4)
         return mean_loss(*rows, inverse, floor=floor, smoothing=smoothing), inverse
 
     floors = distinct_floors([lowest, *FLOORS[1:]], float(z.min()))

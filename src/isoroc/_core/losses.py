@@ -63,8 +63,8 @@ def likeliest_power(
     mean for the outcomes, 0 if z is relative to the log forecast of the outcome. ``log(t)`` may
     have a normal prior of mean 0 and this precision, in rows. The loss is convex. Newton's method
     stays between the last values on either side of the minimum, and bisection follows after 50
-    steps. The search ends where the slope over ``log(t)`` is at most `tolerance`, or where a step
-    promises to lower the mean loss by at most `least_gain`.
+    steps. The search ends where the slope over ``log(t)`` is at most `tolerance`, or after a step
+    that promised to lower the mean loss by at most `least_gain`.
     """
     total = weights.sum()
     shares = np.ascontiguousarray(weights / total)
@@ -79,9 +79,7 @@ def likeliest_power(
 
     for count in range(100):
         slope, curvature = derivatives(t)
-        if abs(slope) * t <= tolerance or slope**2 <= 2 * least_gain * curvature:
-            break
-        if slope < 0 and t == most:
+        if abs(slope) * t <= tolerance or (slope < 0 and t == most):
             break
         low, high = (low, t) if slope > 0 else (t, high)
         step = min(t - slope / curvature, most) if curvature > 0 else 0.0
@@ -89,6 +87,8 @@ def likeliest_power(
             return float(least)
         newton = (low < step < high or step == high == most) and count < 50
         t = step if newton else math.sqrt(low * high)
+        if newton and slope**2 <= 2 * least_gain * curvature:
+            break
     return float(t)
 
 

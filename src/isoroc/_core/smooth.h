@@ -259,13 +259,15 @@ TILE(pair)(const double *__restrict x, double *__restrict products, ptrdiff_t B)
             EACH_ROW products[r] = x[a * ROWS + r] * x[b * ROWS + r];
 }
 
-/* Losses of rows with log odds z + theta'x and outcomes y in [0, 1], their derivatives in theta and
-   their curvature, times the weights and added to `sums`, shape (1 + B + P, ROWS). P products of
-   pairs follow the B features x. */
-TILE(logistic)(double *__restrict z, const double *__restrict x, const double *__restrict theta,
-               const double *__restrict y, const double *__restrict weights,
-               double *__restrict sums, ptrdiff_t B, ptrdiff_t P) {
-    double e[ROWS], q[ROWS], loss[ROWS], curvature[ROWS];
+/* Losses of rows with log odds z = offset + theta'x and outcomes y in [0, 1], their derivatives in
+   theta and their curvature, times the weights and added to `sums`, shape (1 + B + P, ROWS).
+   P products of pairs follow the B features x. */
+TILE(logistic)(const double *__restrict offset, const double *__restrict x,
+               const double *__restrict theta, const double *__restrict y,
+               const double *__restrict weights, double *__restrict sums, ptrdiff_t B,
+               ptrdiff_t P) {
+    double z[ROWS], e[ROWS], q[ROWS], loss[ROWS], curvature[ROWS];
+    EACH_ROW z[r] = offset[r];
     for (ptrdiff_t b = 0; b < B; b++) EACH_ROW z[r] += theta[b] * x[b * ROWS + r];
     EACH_ROW e[r] = LARGER(-fabs(z[r]), -300.0); /* sums of subnormal numbers are slow */
     exp_rows(e);

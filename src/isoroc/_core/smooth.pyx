@@ -30,7 +30,7 @@ cdef extern from "smooth.h" nogil:
     void exp_tile(double* z, Py_ssize_t K)
     void share_tile(double* z, const double* weights, double* logs, Py_ssize_t K)
     void pair_tile(const double* x, double* products, Py_ssize_t B)
-    void logistic_tile(double* z, const double* x, const double* theta, const double* y,
+    void logistic_tile(const double* offset, const double* x, const double* theta, const double* y,
                        const double* weights, double* sums, Py_ssize_t B, Py_ssize_t P)
     void odds_tile(const double* p, const double* logs, double* odds, Py_ssize_t K)
     void sigmoid_tile(const double* logs, double* odds, const double* coef, const double* rest,
