@@ -158,7 +158,7 @@ def compared_methods() -> tuple[dict[str, Callable[[], Any]], list[str]]:
 
 
 def measure(
-    make: Callable[[], Any], P: np.ndarray, y: np.ndarray, new: np.ndarray, budget: float = 2.0
+    make: Callable[[], Any], P: np.ndarray, y: np.ndarray, new: np.ndarray, budget: float = 0.5
 ) -> Measured | str:
     """Least times of a fit and of forecasts for new rows, or "fails"."""
     made = make()
@@ -208,6 +208,11 @@ def measure_all(options: argparse.Namespace) -> tuple[Times, list[str]]:
                 if not smaller:  # some peers compile their loops when they first run
                     measure(make, P, y, new, budget=0.0)
                 times[name, n, K] = measure(make, P, y, new)
+        for name, make in 2 * list(makers.items()):  # in turns: a machine's speed changes
+            first = times[name, n, K]
+            if not isinstance(first, str) and sum(first) < 2:
+                again = measure(make, P, y, new)
+                times[name, n, K] = Measured(*map(min, first, again))
         took = perf_counter() - start
         print(f"K = {K}, n = {n:,}: {took:.0f} s", file=sys.stderr, flush=True)
     return times, missing
