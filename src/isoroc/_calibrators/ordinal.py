@@ -12,7 +12,7 @@ from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Solution
 from isoroc._calibrators.precisions import Priors
 from isoroc._calibrators.tempering import fit_tempering
-from isoroc._core.special import expit
+from isoroc._core.smooth import expit
 from isoroc._core.types import Floats
 from isoroc._input import InputError, Sample
 from isoroc._maps import CumulativeMap, Forecasts
@@ -197,10 +197,12 @@ class CumulativeLoss(EvidenceLoss):
         low = u[at]
         high = u[1:][at]
         gap = -np.expm1(low - high)
-        losses = np.logaddexp(0, -high) + np.logaddexp(0, low) - np.log(gap)
+        up_to = expit(high)
+        beyond = expit(-low)
+        losses = -np.log(up_to * beyond) - np.log(gap)
         slope = np.zeros_like(u)  # of the losses in u
-        slope[at] = expit(low) / expit(high) / gap
-        slope[1:][at] = -expit(-high) / expit(-low) / gap
+        slope[at] = np.exp(low) * beyond / (up_to * gap)
+        slope[1:][at] = -np.exp(-high) * up_to / (beyond * gap)
         slope = slope[1:-1]
         total = slope.sum(axis=0)
         along = [(slope * part).sum(axis=0) for part in logs]
