@@ -1,6 +1,7 @@
 """Newton's method, and logistic regression by it."""
 
 from collections.abc import Callable
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -87,7 +88,7 @@ def logistic_regression(
     known = np.zeros(n) if offset is None else offset
     theta = np.zeros((len(features), B)) if start is None else start
     prior = np.zeros_like(theta) if precision is None else precision
-    i, j = np.triu_indices(B)
+    i, j = np.transpose(list(combinations_with_replacement(range(B), 2)))
 
     def evaluate(theta: Floats) -> Regressions:
         sums = logistic_sums(features, outcomes, weights, known, np.ascontiguousarray(theta))

@@ -252,37 +252,53 @@ TILE(share)(double *__restrict z, const double *__restrict weights, double *__re
     log_rows(logs);
 }
 
-/* Products of all pairs of B features. */
+/* Rows of a block: four tiles, so that their steps do not wait for each other. */
+#define BLOCK (4 * ROWS)
+#define EACH_OF_BLOCK EACH_OF_FOUR EACH_ROW
+
+/* Products of all pairs of B features of a block. */
 TILE(pair)(const double *__restrict x, double *__restrict products, ptrdiff_t B) {
     for (ptrdiff_t a = 0; a < B; a++)
-        for (ptrdiff_t b = a; b < B; b++, products += ROWS)
-            EACH_ROW products[r] = x[a * ROWS + r] * x[b * ROWS + r];
+        for (ptrdiff_t b = a; b < B; b++, products += BLOCK)
+            for (int i = 0; i < BLOCK; i++) products[i] = x[a * BLOCK + i] * x[b * BLOCK + i];
 }
 
-/* Losses of rows with log odds z = offset + theta'x and outcomes y in [0, 1], their derivatives in
-   theta and their curvature, times the weights and added to `sums`, shape (1 + B + P, ROWS).
-   P products of pairs follow the B features x. */
+/* Add products of factors and each of m runs of a block to m sums of tiles. */
+INLINE void add_products(double (*__restrict factors)[ROWS], const double *__restrict x,
+                         double *__restrict sums, ptrdiff_t m) {
+    for (ptrdiff_t j = 0; j < m; j++, x += BLOCK, sums += ROWS) {
+        EACH_ROW {
+            double sum = sums[r];
+            EACH_OF_FOUR sum += factors[q][r] * x[q * ROWS + r];
+            sums[r] = sum;
+        }
+    }
+}
+
+/* Losses of a block of rows with log odds z = offset + theta'x and outcomes y in [0, 1], their
+   derivatives in theta and their curvature, times the weights and added to `sums`, shape
+   (1 + B + P, ROWS). P products of pairs follow the B features x. */
 TILE(logistic)(const double *__restrict offset, const double *__restrict x,
                const double *__restrict theta, const double *__restrict y,
                const double *__restrict weights, double *__restrict sums, ptrdiff_t B,
                ptrdiff_t P) {
-    double z[ROWS], e[ROWS], q[ROWS], loss[ROWS], curvature[ROWS];
-    EACH_ROW z[r] = offset[r];
-    for (ptrdiff_t b = 0; b < B; b++) EACH_ROW z[r] += theta[b] * x[b * ROWS + r];
-    EACH_ROW e[r] = LARGER(-fabs(z[r]), -300.0); /* sums of subnormal numbers are slow */
-    exp_rows(e);
-    EACH_ROW loss[r] = 1.0 + e[r];
-    EACH_ROW q[r] = 1.0 / loss[r];
-    EACH_ROW e[r] *= q[r];
-    log_rows(loss);
-    EACH_ROW sums[r] += weights[r] * (loss[r] + (LARGER(z[r], 0.0) - y[r] * z[r]));
-    EACH_ROW curvature[r] = weights[r] * (q[r] * e[r]);
-    EACH_ROW z[r] = weights[r] * ((z[r] > 0.0 ? q[r] : e[r]) - y[r]);
-    for (ptrdiff_t b = 0; b < B; b++, x += ROWS)
-        EACH_ROW sums[(1 + b) * ROWS + r] += z[r] * x[r];
-    sums += (1 + B) * ROWS;
-    for (ptrdiff_t p = 0; p < P; p++)
-        EACH_ROW sums[p * ROWS + r] += curvature[r] * x[p * ROWS + r];
+    double z[4][ROWS], e[4][ROWS], inverse[4][ROWS], loss[4][ROWS], curvature[4][ROWS];
+    EACH_OF_BLOCK z[q][r] = offset[q * ROWS + r];
+    for (ptrdiff_t b = 0; b < B; b++)
+        EACH_OF_BLOCK z[q][r] += theta[b] * x[b * BLOCK + q * ROWS + r];
+    EACH_OF_BLOCK e[q][r] = LARGER(-fabs(z[q][r]), -300.0); /* sums of subnormal numbers are slow */
+    EACH_OF_FOUR exp_rows(e[q]);
+    EACH_OF_BLOCK loss[q][r] = 1.0 + e[q][r];
+    EACH_OF_BLOCK inverse[q][r] = 1.0 / loss[q][r];
+    EACH_OF_BLOCK e[q][r] *= inverse[q][r];
+    EACH_OF_FOUR log_rows(loss[q]);
+    EACH_OF_BLOCK loss[q][r] += LARGER(z[q][r], 0.0) - y[q * ROWS + r] * z[q][r];
+    EACH_OF_BLOCK sums[r] += weights[q * ROWS + r] * loss[q][r];
+    EACH_OF_BLOCK curvature[q][r] = weights[q * ROWS + r] * (inverse[q][r] * e[q][r]);
+    EACH_OF_BLOCK z[q][r] = (z[q][r] > 0.0 ? inverse[q][r] : e[q][r]) - y[q * ROWS + r];
+    EACH_OF_BLOCK z[q][r] *= weights[q * ROWS + r];
+    add_products(z, x, sums + ROWS, B);
+    add_products(curvature, x + B * BLOCK, sums + (1 + B) * ROWS, P);
 }
 
 /* Log odds of each class against the sum of the others, from forecasts and their logarithms.

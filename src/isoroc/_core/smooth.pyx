@@ -4,12 +4,14 @@ Array arguments are C-contiguous. Rows are taken in tiles: see smooth.h.
 """
 
 from libc.math cimport INFINITY, log
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
 cdef extern from "smooth.h" nogil:
     enum:
         ROWS
+        BLOCK
         KNOTS
     void load(double* tile, const double* source, Py_ssize_t K, Py_ssize_t n, int width)
     void store(const double* tile, double* to, Py_ssize_t K, Py_ssize_t n, int width)
@@ -78,10 +80,8 @@ cdef extern from "smooth.h" nogil:
 N_KNOTS = KNOTS
 
 
-#: Regressions read a block of tiles before each of them runs over it, and add up parts, of so many
-#: blocks, on their own: sums of very many numbers would lose digits.
+#: Blocks of rows that regressions add up on their own: sums of very many numbers would lose digits.
 cdef enum:
-    BLOCK = 4
     PART = 128
 
 
@@ -234,15 +234,13 @@ def power_loss(const double[:, ::1] z, const Py_ssize_t[::1] codes, const double
     return loss
 
 
-cdef inline const double* some(const double[::1] values, Py_ssize_t i, int width,
-                               double* rest) noexcept nogil:
-    """Numbers of the rows of a tile, copied to `rest` with zeros if there are fewer than ROWS."""
-    cdef int r
-    if width == ROWS:
-        return &values[i]
-    for r in range(ROWS):
-        rest[r] = values[i + r] if r < width else 0.0
-    return rest
+cdef inline void load_block(double* to, const double* source, Py_ssize_t K, Py_ssize_t n,
+                            int width) noexcept nogil:
+    """Read columns of an array of shape (K, n) into a block. Zeros fill up what is missing."""
+    cdef Py_ssize_t k
+    for k in range(K):
+        memcpy(to + k * BLOCK, source + k * n, width * sizeof(double))
+        memset(to + k * BLOCK + width, 0, (BLOCK - width) * sizeof(double))
 
 
 def softened(const double[:, ::1] logs, double floor, double trace):
@@ -302,32 +300,31 @@ def logistic_sums(const double[:, :, ::1] X, const double[:, ::1] y, const doubl
     theta has the shape (G, B). Regressions have features X (G, B, n) and outcomes y (G, n), or
     share the first. All share the weights of the rows and the offset of the log odds.
     """
-    cdef Py_ssize_t block, tile, tiles, g, i, n = X.shape[2], B = X.shape[1], G = theta.shape[0]
+    cdef Py_ssize_t block, blocks, g, i, n = X.shape[2], B = X.shape[1], G = theta.shape[0]
     cdef Py_ssize_t P = B * (B + 1) // 2
     cdef bint alike = X.shape[0] == 1
     cdef int width
-    cdef double[:, ::1] memory = np.empty((BLOCK, (1 + B + P) * ROWS))
-    cdef double* outcome
-    cdef double* x
-    cdef double[ROWS] odds, rest
-    tiles = (n + ROWS - 1) // ROWS
-    sums = np.zeros((tiles // (BLOCK * PART) + 1, G, 1 + B + P, ROWS))
+    cdef double[::1] memory = np.zeros((3 + B + P) * BLOCK)
+    cdef double* odds = &memory[0]
+    cdef double* weight = odds + BLOCK
+    cdef double* outcome = weight + BLOCK
+    cdef double* x = outcome + BLOCK
+    blocks = (n + BLOCK - 1) // BLOCK
+    sums = np.zeros((blocks // PART + 1, G, 1 + B + P, ROWS))
     cdef double[:, :, :, ::1] to_sums = sums
     with nogil:
-        for block in range((tiles + BLOCK - 1) // BLOCK):
+        for block in range(blocks):
+            i = block * BLOCK
+            width = <int>min(<Py_ssize_t>BLOCK, n - i)
+            load_block(odds, &offset[i], 1, n, width)
+            load_block(weight, &weights[i], 1, n, width)
             for g in range(G):
-                for tile in range(block * BLOCK, min(tiles, (block + 1) * BLOCK)):
-                    i = tile * ROWS
-                    width = <int>min(<Py_ssize_t>ROWS, n - i)
-                    outcome = &memory[tile % BLOCK, 0]
-                    x = outcome + ROWS
-                    if g == 0 or not alike:
-                        load(outcome, &y[g, i], 1, n, width)
-                        load(x, &X[g, 0, i], B, n, width)
-                        pair_tile(x, x + B * ROWS, B)
-                    load(odds, &offset[i], 1, n, width)
-                    logistic_tile(odds, x, &theta[g, 0], outcome, some(weights, i, width, rest),
-                                  &to_sums[block // PART, g, 0, 0], B, P)
+                if g == 0 or not alike:
+                    load_block(outcome, &y[g, i], 1, n, width)
+                    load_block(x, &X[g, 0, i], B, n, width)
+                    pair_tile(x, x + B * BLOCK, B)
+                logistic_tile(odds, x, &theta[g, 0], outcome, weight,
+                              &to_sums[block // PART, g, 0, 0], B, P)
     return sums.sum(axis=(0, 3))
 
 
