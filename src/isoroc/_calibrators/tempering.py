@@ -146,7 +146,9 @@ def inverse_temperature(
     if bounded:
         # The loss is convex and the bound at least 1, so it matters only if the best is above 1.
         # Forecasts that sort the outcomes perfectly would have an infinite 1 / T.
-        if start <= 1 and (best := find(1.0, start=start)) < 1:
-            return best
+        if start <= 1:
+            start = find(1.0, start=start)
+            if start < 1:
+                return start
         high = min(high, _steepest(z, weights, floor))
     return find(high, start=start)
