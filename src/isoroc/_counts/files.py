@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoroc._core.types import Codes
-from isoroc._counts.cells import MOST_ENTRIES, Cells
+from isoroc._counts.cells import MOST_ENTRIES, Cells, CellTable
 from isoroc._counts.grid import Grid
-from isoroc._input import InputError, check_sample
+from isoroc._input import InputError, check_sample, slices
 from isoroc._support.files import replacing
 from isoroc._support.versions import migrate
 
@@ -94,15 +94,17 @@ def _read(name: str) -> Any:
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     library = _library()
-    options: dict[str, bool] = {"glob": False} if library == "polars" else {}
     try:
         if library == "polars":
-            frame = nw.scan_parquet(name, backend=library, **options)
+            frame = nw.scan_parquet(name, backend=library, glob=False)
             n_rows = int(frame.select(nw.len()).collect().item())
+            if n_rows <= MOST_ROWS_OF_COUNTS:
+                return nw.read_parquet(name, backend=library, glob=False)
         else:
             n_rows = import_module("pyarrow.parquet").read_metadata(name).num_rows
-        if n_rows <= MOST_ROWS_OF_COUNTS:
-            return nw.read_parquet(name, backend=library, **options)
+            if n_rows <= MOST_ROWS_OF_COUNTS:
+                # The text of all rows is the same, so it is kept once.
+                return nw.read_parquet(name, backend=library, read_dictionary=["isoroc"])
     except Exception as error:  # the libraries share no error class
         raise InputError("path", None, f"{name} is not a Parquet file ({error})", _FIX) from error
     problem = f"{name} has {n_rows:,} rows, but counts have at most {MOST_ROWS_OF_COUNTS:,}"
@@ -157,22 +159,24 @@ def from_long(
     if bad := _bad_rows(frame):
         fix = "expected probabilities that sum to one, and known labels"
         raise InputError(name, None, bad, fix)
-    keys = np.column_stack([_numbers(frame, column) for column in grid.names])
-    keys = keys if grid.exact else keys.astype(np.int32)
     classes, codes = _classes(frame, grid.n_columns, labels, columns)
-    rows, weights, squares, fold, *sums = (
-        _numbers(frame, column) for column in (*grid.added[:3], "fold", *grid.added[3:])
-    )
-    cells = Cells.count(
-        keys,
-        fold.astype(np.int64),
-        codes,
-        n_classes=len(classes),
-        sums=np.array(sums).T,
-        weights=weights,
-        squares=squares,
-        rows=rows,
-    )
+    table = CellTable(len(classes), len(grid.added) - 3)
+    for some in slices(len(frame)):
+        part = frame[some]
+        keys = np.column_stack([_numbers(part, column) for column in grid.names])
+        rows, weights, squares, fold, *sums = (
+            _numbers(part, column) for column in (*grid.added[:3], "fold", *grid.added[3:])
+        )
+        table.add(
+            keys if grid.exact else keys.astype(np.int32),
+            fold.astype(np.int64),
+            codes[some],
+            sums=np.array(sums).T,
+            weights=weights,
+            squares=squares,
+            rows=rows,
+        )
+    cells = table.cells()
     heavy = np.flatnonzero(cells.class_weights.sum(axis=1))
     return classes, grid, n_folds, cells.take(heavy).in_order()
 
@@ -198,8 +202,8 @@ def _numbers(frame: Any, column: str) -> NDArray[np.float64]:
 
 
 def _library() -> Any:
-    """Library for Parquet, preferably one that is imported already."""
-    for name in sorted(("pyarrow", "polars"), key=lambda name: name not in sys.modules):
+    """Library for Parquet, preferably one that is imported already. polars needs less memory."""
+    for name in sorted(("polars", "pyarrow"), key=lambda name: name not in sys.modules):
         if find_spec(name) is not None:
             return name
     raise ImportError("counts in Parquet files need pyarrow or polars: pip install pyarrow")
