@@ -208,7 +208,7 @@ def measure_all(options: argparse.Namespace) -> tuple[Times, list[str]]:
                 if not smaller:  # some peers compile their loops when they first run
                     measure(make, P, y, new, budget=0.0)
                 times[name, n, K] = measure(make, P, y, new)
-        for name, make in 2 * list(makers.items()):  # in turns: a machine's speed changes
+        for name, make in 2 * list(makers.items()):  # later, when the machine may be faster
             first = times[name, n, K]
             if not isinstance(first, str) and sum(first) < 5:
                 again = measure(make, P, y, new)

@@ -284,10 +284,12 @@ def test_softmax_loss_of_numbers_that_are_not_finite(bad):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_sums_of_logistic_regressions(own):
+@pytest.mark.parametrize("n", [5, 77, 9000])
+def test_sums_of_logistic_regressions(n, own):
     """Several share features and outcomes, or each has its own."""
     rng = np.random.default_rng(0)
-    G, B, n = 5, 3, 77
+    G = 5
+    B = 3
     X = rng.normal(size=(G if own else 1, B, n))
     y = rng.random((len(X), n)).round(1)
     weights = rng.random(n)

@@ -16,7 +16,7 @@ from isoroc import (
     TemperatureCalibrator,
 )
 from isoroc._backends import NUMPY
-from isoroc._counts import cells, grid
+from isoroc._counts import cells, files, grid
 from isoroc._input import Sample
 from strategies import labelled_forecasts
 
@@ -379,3 +379,16 @@ def test_limited_cells_keep_the_weights_and_means_of_folds_and_classes():
 
     for expected, found in zip(sums(full), sums(few), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_both_libraries_read_the_same_file(tmp_path, monkeypatch, library):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), size=500)
+    counts = Counts.from_arrays(P, rng.choice(["ant", "bee", "cat"], 500), resolution=16)
+    counts.to_parquet(tmp_path / "counts.parquet")
+    monkeypatch.setattr(files, "_library", lambda: library)
+    assert_equal(Counts.from_parquet(tmp_path / "counts.parquet"), counts)
+    pl.DataFrame({"score": [0.5]}).write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(InputError, match="holds no counts"):
+        Counts.from_parquet(tmp_path / "other.parquet")

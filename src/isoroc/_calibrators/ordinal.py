@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from isoroc._backends import NUMPY
 from isoroc._calibrators.auto import AutoCalibrator
 from isoroc._calibrators.base import Calibrator, FromMap
 from isoroc._calibrators.descent import DescentCalibrator, EvidenceLoss, Solution
@@ -197,12 +198,10 @@ class CumulativeLoss(EvidenceLoss):
         low = u[at]
         high = u[1:][at]
         gap = -np.expm1(low - high)
-        up_to = expit(high)
-        beyond = expit(-low)
-        losses = -np.log(up_to * beyond) - np.log(gap)
+        losses = -NUMPY.log_sigmoid(high) - NUMPY.log_sigmoid(-low) - np.log(gap)
         slope = np.zeros_like(u)  # of the losses in u
-        slope[at] = np.exp(low) * beyond / (up_to * gap)
-        slope[1:][at] = -np.exp(-high) * up_to / (beyond * gap)
+        slope[at] = expit(low) / expit(high) / gap
+        slope[1:][at] = -expit(-high) / expit(-low) / gap
         slope = slope[1:-1]
         total = slope.sum(axis=0)
         along = [(slope * part).sum(axis=0) for part in logs]

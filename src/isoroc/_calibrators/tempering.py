@@ -66,7 +66,7 @@ def _choose_floor(sample: Sample, smoothing: float) -> tuple[float, float]:
     inverse = 1.0
 
     def fit(floor: float) -> tuple[float, float]:
-        nonlocal inverse  # the best one changes little between floors
+        nonlocal inverse  # the best one changes little between floors, and need not be exact
         inverse = inverse_temperature(*rows, floor, start=inverse, least_gain=1e-4)
         return mean_loss(*rows, inverse, floor=floor, smoothing=smoothing), inverse
 
