@@ -147,11 +147,14 @@ def test_spline_scaling_is_its_formula(K, n_knots):
     hinges = np.maximum(odds[:, None] - knots[:, None], 0)
     z = coef @ np.log(p) + np.einsum("km,kmn->kn", slopes, hinges) + intercept[:, None]
     logs = smooth.log_forecasts(P, 1e-300)
-    found = smooth.spline(P, logs, floor, coef, knots, slopes, intercept, 0.02)
+    numbers = smooth.spline_numbers(coef, knots, slopes, intercept)
+    found = smooth.spline(P, logs, floor, *numbers, 0.02)
     np.testing.assert_allclose(found, 0.98 * softmax(z) + 0.02 / K, rtol=1e-11)
     diagonal = np.diag(coef)[:, None]
-    found = smooth.spline(P, logs, floor, diagonal, knots, slopes, intercept, 0.02)
-    joint = smooth.spline(P, logs, floor, np.diagflat(diagonal), knots, slopes, intercept, 0.02)
+    found, joint = (
+        smooth.spline(P, logs, floor, *smooth.spline_numbers(c, knots, slopes, intercept), 0.02)
+        for c in (diagonal, np.diagflat(diagonal))
+    )
     np.testing.assert_allclose(found, joint, rtol=1e-14)
 
 
@@ -174,7 +177,8 @@ def test_kernel_scaling_is_its_formula(K, n_centres):
     heights = 1 / (1 + ((x - centres[..., None]) ** 2).sum(axis=(1, 2)) / 2)
     trust = np.clip(2 * heights.max(axis=0) / 0.4 - 1, 0, 1)
     logits = z + trust * (coef @ z + weights @ heights + intercept[:, None])
-    found = smooth.kernel(z, logs, knots, origin, stretch, centres, weights, coef, intercept, 0.4)
+    numbers = smooth.kernel_numbers(knots, origin, stretch, centres, weights, coef, intercept)
+    found = smooth.kernel(z, logs, *numbers, 0.4)
     np.testing.assert_allclose(found, softmax(logits), rtol=1e-12)
 
 
@@ -184,8 +188,8 @@ def test_kernel_scaling_far_from_all_centres():
     zeros = np.zeros((2, 2))
     centres = np.zeros((3, 2, 2))
     weights = np.array([[1e3] * 3, [0.0] * 3])
-    numbers = (knots, zeros, np.ones(2), centres, weights, zeros, np.zeros(2), 0.1)
-    found = smooth.kernel(z, z, *numbers)
+    numbers = smooth.kernel_numbers(knots, zeros, np.ones(2), centres, weights, zeros, np.zeros(2))
+    found = smooth.kernel(z, z, *numbers, 0.1)
     np.testing.assert_allclose(found, np.eye(2), atol=1e-300)
 
 
@@ -216,8 +220,9 @@ def test_a_monotone_map_is_its_formula(K, L, with_directions, with_factors):
         3.0,
         softness,
         biases,
-        directions if with_directions else None,
-        factors if with_factors else None,
+        smooth.in_groups(directions) if with_directions else None,
+        smooth.in_groups(directions.T) if with_directions else None,
+        smooth.in_groups(factors) if with_factors else None,
     )
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
@@ -249,13 +254,13 @@ def test_a_row_does_not_depend_on_the_others(K):
     def maps(P):
         logs = smooth.log_forecasts(P, 1e-30)
         z = smooth.logs_of(smooth.tempered(logs, -20.0, 1.3, 0.01))
-        bent = smooth.spline(P, logs, 1e-3, coef, knots[0], knots, intercept, 0.1)
+        bends = smooth.spline_numbers(coef, knots[0], knots, intercept)
+        bent = smooth.spline(P, logs, 1e-3, *bends, 0.1)
         zero = np.zeros((2, K))
-        one = np.ones(2)
-        numbers = (knots, zero, one, centres, weights, coef, intercept, 0.4)
-        monotone = smooth.gradient(logs, 1e-3, 0.01, 2.0, softness, biases, None, None)
+        numbers = smooth.kernel_numbers(knots, zero, np.ones(2), centres, weights, coef, intercept)
+        monotone = smooth.gradient(logs, 1e-3, 0.01, 2.0, softness, biases, None, None, None)
         sigmoid = smooth.sigmoid(logs, intercept, intercept, intercept)
-        return bent, smooth.kernel(z, logs, *numbers), monotone, sigmoid
+        return bent, smooth.kernel(z, logs, *numbers, 0.4), monotone, sigmoid
 
     for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):
         for part in parts:

@@ -18,14 +18,17 @@ def softmax_loss(z: Floats, codes: Ints, weights: Floats) -> float: ...
 def logistic_sums(
     X: Floats, y: Floats, weights: Floats, offset: Floats, theta: Floats
 ) -> Floats: ...
+def spline_numbers(
+    coef: Floats, knots: Floats, slopes: Floats, intercept: Floats
+) -> tuple[Floats, Floats, Floats, Floats]: ...
 def spline(
     P: Floats,
     logs: Floats,
     floor: float,
-    coef: Floats,
     knots: Floats,
     slopes: Floats,
-    intercept: Floats,
+    constant: Floats,
+    weights: Floats,
     share: float,
 ) -> Floats: ...
 def sigmoid(logs: Floats, coef: Floats, rest: Floats, intercept: Floats) -> Floats: ...
@@ -42,7 +45,8 @@ def gradient(
     scale: float,
     softness: Floats,
     biases: Floats,
-    directions: Floats | None,
+    across: Floats | None,
+    down: Floats | None,
     factors: Floats | None,
 ) -> Floats: ...
 def tilted(
@@ -53,9 +57,7 @@ def tilted(
     temperature: float,
     share: float,
 ) -> Floats: ...
-def kernel(
-    z: Floats,
-    logs: Floats,
+def kernel_numbers(
     knots: Floats,
     origin: Floats,
     stretch: Floats,
@@ -63,6 +65,17 @@ def kernel(
     weights: Floats,
     coef: Floats,
     intercept: Floats,
+) -> tuple[float, int, Floats, Floats, Floats, Floats, Floats]: ...
+def kernel(
+    z: Floats,
+    logs: Floats,
+    stretch: float,
+    n_centres: int,
+    bends: Floats,
+    start: Floats,
+    groups: Floats,
+    offsets: Floats,
+    joint: Floats,
     reach: float,
 ) -> Floats: ...
 def slopes(
@@ -76,3 +89,4 @@ def slopes(
     factors: Floats | None,
     of_rows: bool,
 ) -> tuple[float, Floats, Floats, Floats, Floats]: ...
+def in_groups(matrix: Floats) -> Floats: ...

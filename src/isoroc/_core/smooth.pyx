@@ -328,27 +328,18 @@ def logistic_sums(const double[:, :, ::1] X, const double[:, ::1] y, const doubl
     return sums.sum(axis=(0, 3))
 
 
-def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
-           const double[:, :] coef, const double[:] knots, const double[:, :] slopes,
-           const double[:] intercept, double share):
-    """Forecasts of a `SplineCalibrator`, shape (n, K).
+def spline_numbers(const double[:, :] coef, const double[:] knots, const double[:, :] slopes,
+                   const double[:] intercept):
+    """What `spline` takes: slopes (K, m) and constants of the bends, and the linear part.
 
-    Forecasts P have shape (n, K), their logarithms (K, n). Others are fitted attributes.
     `coef` has the shape (K, K), or (K, 1) for the diagonal of a matrix that is 0 elsewhere.
     """
-    cdef Py_ssize_t t, i, j, k, n = P.shape[0], K = P.shape[1], m = knots.shape[0]
-    cdef Py_ssize_t K4 = in_fours(K)
+    cdef Py_ssize_t j, k, K = coef.shape[0], m = knots.shape[0]
     cdef bint joint = coef.shape[1] == K
-    cdef int width
-    cdef double log_floor = log(floor)
-    cdef double[::1] bends = np.empty(m + K * m + 1), constant = np.array(intercept)
-    cdef double[::1] weights = np.zeros(K4 * (K + 1) if joint else K)
-    cdef double* at = &bends[0]
-    cdef double* rise = at + m
+    cdef double[::1] constant = np.array(intercept)
+    cdef double[::1] weights = np.zeros(in_fours(K) * (K + 1) if joint else K)
     for k in range(K):
         for j in range(m):
-            at[j] = knots[j]
-            rise[k * m + j] = slopes[k, j]
             # max(odds - knot, 0) = max(odds, knot) - knot
             constant[k] -= slopes[k, j] * knots[j]
         if joint:  # the linear part is a product with the log forecasts and one
@@ -357,6 +348,20 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
             weights[of_four(k, K, K + 1)] = constant[k]
         else:
             weights[k] = coef[k, 0]
+    return np.array(knots), np.array(slopes, order="C"), np.asarray(constant), np.asarray(weights)
+
+
+def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
+           const double[::1] knots, const double[:, ::1] slopes, const double[::1] constant,
+           const double[::1] weights, double share):
+    """Forecasts of a `SplineCalibrator`, shape (n, K).
+
+    Forecasts P have shape (n, K), their logarithms (K, n). Others come from `spline_numbers`.
+    """
+    cdef Py_ssize_t t, i, n = P.shape[0], K = P.shape[1], m = knots.shape[0], K4 = in_fours(K)
+    cdef bint joint = weights.shape[0] > K
+    cdef int width
+    cdef double log_floor = log(floor)
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] tiles = np.ones((4, (K4 + 1) * ROWS))
@@ -377,7 +382,8 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
                 product_tile(&weights[0], inputs, z, K + 1, K4)
             else:
                 line_tile(inputs, &weights[0], &constant[0], z, K)
-            bend_tile(odds, at, rise, z, K, m)
+            if m:
+                bend_tile(odds, &knots[0], &slopes[0, 0], z, K, m)
             softmax_tile(z, K, share)
             store_rows(z, &out[i, 0], K, width)
     return rows
@@ -418,30 +424,23 @@ def tilted(const double[:, ::1] P, const Py_ssize_t[::1] bins, const double[:, :
     return rows
 
 
-def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :] knots,
-           const double[:, :] origin, const double[:] stretch, const double[:, :, :] centres,
-           const double[:, :] weights, const double[:, :] coef, const double[:] intercept,
-           double reach):
-    """Forecasts, shape (n, K), from tempered and plain log forecasts and fitted attributes."""
-    cdef Py_ssize_t t, i, j, k, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
-    cdef Py_ssize_t K4 = in_fours(last), m = in_fours(centres.shape[0]), M = m + K + 1
-    cdef int r, width
-    cdef double[:, ::1] bends = np.zeros((3, K * KNOTS))
-    cdef double* at = &bends[0, 0]
-    cdef double* levels = &bends[1, 0]
-    cdef double* slopes = &bends[2, 0]
+def kernel_numbers(const double[:, :] knots, const double[:, :] origin, const double[:] stretch,
+                   const double[:, :, :] centres, const double[:, :] weights,
+                   const double[:, :] coef, const double[:] intercept):
+    """What `kernel` takes: bends of the ranks, the start and stretch of positions, and matrices."""
+    cdef Py_ssize_t j, k, K = knots.shape[0], D = 2 * K - 1, last = K - 1
+    cdef Py_ssize_t m = in_fours(centres.shape[0]), M = m + K + 1
+    cdef double[:, :, ::1] bends = np.zeros((3, K, KNOTS))
     for k in range(K):
         for j in range(KNOTS):
-            at[k * KNOTS + j] = knots[k, j]
-            levels[k * KNOTS + j] = (j / <double>(KNOTS - 1) - origin[1, k]) * stretch[1]
+            bends[0, k, j] = knots[k, j]
+            bends[1, k, j] = (j / <double>(KNOTS - 1) - origin[1, k]) * stretch[1]
             if j + 1 < KNOTS:
-                slopes[k * KNOTS + j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
-    cdef double[::1] groups = np.zeros(m * D), offsets = np.empty(m), start = np.array(origin[0])
+                bends[2, k, j] = stretch[1] / (KNOTS - 1) / (knots[k, j + 1] - knots[k, j])
+    cdef double[::1] groups = np.zeros(m * D), offsets = np.ones(m)
     cdef double total = 0.0
     for k in range(K):
         total -= origin[0, k] * stretch[0]
-    for j in range(m):
-        offsets[j] = 1.0
     # Positions of z sum to the total, so the others determine the last class.
     for j in range(centres.shape[0]):
         offsets[j] -= centres[j, 0, last] * total
@@ -450,19 +449,33 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             groups[of_four(j, last + k, D)] = centres[j, 1, k]
             if k < last:
                 groups[of_four(j, k, D)] = centres[j, 0, k] - centres[j, 0, last]
-    # What the map adds up: bumps, log forecasts, one.
-    cdef double[::1] inputs = np.empty(M * ROWS), joint = np.zeros(K4 * M)
-    cdef double* h = &inputs[0]
-    cdef double* forecasts = h + m * ROWS
-    for r in range(ROWS):
-        forecasts[K * ROWS + r] = 1.0
-    # Scores are relative to the last class, which has 0. The softmax is the same.
+    # The map adds up bumps, log forecasts and one. Scores are relative to the last class, which has
+    # 0. The softmax is the same.
+    cdef double[::1] joint = np.zeros(in_fours(last) * M)
     for k in range(last):
         for j in range(centres.shape[0]):
             joint[of_four(k, j, M)] = weights[k, j] - weights[last, j]
         for j in range(K):
             joint[of_four(k, m + j, M)] = coef[k, j] - coef[last, j]
         joint[of_four(k, m + K, M)] = intercept[k] - intercept[last]
+    start = np.array(origin[0])
+    arrays = np.asarray(bends), start, np.asarray(groups), np.asarray(offsets), np.asarray(joint)
+    return float(stretch[0]), centres.shape[0], *arrays
+
+
+def kernel(const double[:, ::1] z, const double[:, ::1] logs, double stretch,
+           Py_ssize_t n_centres, const double[:, :, ::1] bends, const double[::1] start,
+           const double[::1] groups, const double[::1] offsets, const double[::1] joint,
+           double reach):
+    """Forecasts, shape (n, K), from tempered and plain log forecasts and `kernel_numbers`."""
+    cdef Py_ssize_t t, i, n = z.shape[1], K = z.shape[0], D = 2 * K - 1, last = K - 1
+    cdef Py_ssize_t K4 = in_fours(last), m = offsets.shape[0], M = m + K + 1
+    cdef int r, width
+    cdef double[::1] inputs = np.empty(M * ROWS)
+    cdef double* h = &inputs[0]
+    cdef double* forecasts = h + m * ROWS
+    for r in range(ROWS):
+        forecasts[K * ROWS + r] = 1.0
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] tiles = np.empty((4, in_fours(2 * K) * ROWS))
@@ -476,11 +489,12 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, const double[:, :]
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(forecasts, &z[0, i], K, n, width)
             load(plain, &logs[0, i], K, n, width)
-            position_tile(forecasts, plain, &start[0], stretch[0], at, levels, slopes, x, square, K)
+            position_tile(forecasts, plain, &start[0], stretch, &bends[0, 0, 0], &bends[1, 0, 0],
+                          &bends[2, 0, 0], x, square, K)
             distance_tile(&groups[0], &offsets[0], x, square, h, m, D)
             invert_tile(h, m)
             product_tile(&joint[0], h, q, M, K4)
-            trust_tile(h, forecasts, q, reach, centres.shape[0], last)
+            trust_tile(h, forecasts, q, reach, n_centres, last)
             for r in range(ROWS):
                 q[last * ROWS + r] = 0.0
             softmax_tile(q, K, 0.0)
@@ -571,21 +585,24 @@ def blend(const double[:, ::1] logs, double floor, double trace, const double[:,
 
 def gradient(const double[:, ::1] logs, double floor, double trace, double scale,
              const double[:, ::1] softness, const double[:, ::1] biases,
-             const double[:, :] directions, const double[:, :] factors):
+             const double[::1] across, const double[::1] down, const double[::1] factors):
     """Forecasts of a monotone map, shape (n, K), from log forecasts (K, n).
 
-    Directions are the points t_k, or None if uniform, and `factors` are exp(J), or None for ones.
-    See `isoroc._maps.monotone` and, for z, `blend`.
+    The rows of `across` and the columns of `down` are the points t_k, None if uniform. `factors`
+    are exp(J), or None for ones. These matrices come from `in_groups`. See `isoroc._maps.monotone`
+    and, for z, `blend`.
     """
     cdef Py_ssize_t t, i, k, n = logs.shape[1], K = logs.shape[0], L = softness.shape[1]
     cdef int width
     cdef double log_floor = log(floor)
-    cdef double[::1] groups = np.empty(1) if factors is None else in_groups(factors)
-    cdef double[::1] across = np.empty(1) if directions is None else in_groups(directions)
-    cdef double[::1] down = np.empty(1) if directions is None else in_groups(directions.T)
-    cdef double* interacting = NULL if factors is None else &groups[0]
-    cdef double* to_rises = NULL if directions is None else &across[0]
-    cdef double* to_classes = NULL if directions is None else &down[0]
+    cdef const double* interacting = NULL
+    cdef const double* to_rises = NULL
+    cdef const double* to_classes = NULL
+    if factors is not None:
+        interacting = &factors[0]
+    if across is not None:
+        to_rises = &across[0]
+        to_classes = &down[0]
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] tiles = np.empty((6, in_fours(K) * ROWS))
@@ -726,13 +743,14 @@ cdef inline void load_outcomes(const Py_ssize_t* codes, const double* by_outcome
             towards[k * ROWS + r] = by_outcome[j * K + k]
 
 
-cdef double[::1] in_groups(const double[:, :] matrix):
-    """A square matrix whose rows stand in groups of four."""
+def in_groups(const double[:, :] matrix):
+    """A square matrix whose rows stand in groups of four, as products of tiles take it."""
     cdef Py_ssize_t j, k, K = matrix.shape[0]
-    cdef double[::1] groups = np.zeros(in_fours(K) * K)
+    groups = np.zeros(in_fours(K) * K)
+    cdef double[::1] to = groups
     for k in range(K):
         for j in range(K):
-            groups[of_four(k, j, K)] = matrix[k, j]
+            to[of_four(k, j, K)] = matrix[k, j]
     return groups
 
 

@@ -127,9 +127,15 @@ class MonotoneMap(Map):
             self.scale,
             self.softness,
             self.biases,
-            self.directions,
-            self._factors,
+            *self._prepared,
         )
+
+    @cached_property
+    def _prepared(self) -> tuple[Floats | None, ...]:
+        """Directions, their transpose and ``exp(J)`` as the compiled loop takes them."""
+        down = None if self.directions is None else self.directions.T
+        matrices = self.directions, down, self._factors
+        return tuple(None if matrix is None else smooth.in_groups(matrix) for matrix in matrices)
 
     @cached_property
     def _factors(self) -> Floats | None:

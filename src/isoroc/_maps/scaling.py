@@ -143,10 +143,15 @@ class KernelMap(TemperedMap):
         return ops.softmax(z + trust(ops, heights, self.reach) * correction)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        logs = self.log_tempered_rows(forecasts), forecasts.plain_logs()
+        z = self.log_tempered_rows(forecasts)
+        return smooth.kernel(z, forecasts.plain_logs(), *self._prepared, self.reach)
+
+    @cached_property
+    def _prepared(self) -> tuple[float, int, Floats, Floats, Floats, Floats, Floats]:
+        """The numbers as the compiled loop takes them."""
         positions = self.knots, self.origin, self.stretch
         correction = self.weights, self.coef, self.intercept
-        return smooth.kernel(*logs, *positions, self.centres, *correction, self.reach)
+        return smooth.kernel_numbers(*positions, self.centres, *correction)
 
 
 def trust(ops: Ops[V], heights: V, reach: float) -> V:
@@ -229,15 +234,15 @@ class SplineMap(Map):
 
     def compiled(self, forecasts: Forecasts) -> Floats:
         inputs = forecasts.probabilities(), forecasts.plain_logs(), self.floor
-        numbers = self._linear, self.knots, self.slopes, self.intercept
-        return smooth.spline(*inputs, *numbers, self.smoothing)
+        return smooth.spline(*inputs, *self._prepared, self.smoothing)
 
     @cached_property
-    def _linear(self) -> Floats:
-        """`coef`, or its diagonal, shape (K, 1), if it is 0 elsewhere."""
+    def _prepared(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The numbers as the compiled loop takes them: of a diagonal matrix, only the diagonal."""
         diagonal = np.diag(self.coef)[:, None]
         is_diagonal = np.count_nonzero(self.coef) == np.count_nonzero(diagonal)
-        return diagonal if is_diagonal else self.coef
+        coef = diagonal if is_diagonal else self.coef
+        return smooth.spline_numbers(coef, self.knots, self.slopes, self.intercept)
 
 
 class SigmoidMap(Map):
