@@ -27,7 +27,7 @@ def test_no_other_weights_are_better(seed, M, n):
     likelihood[:, 0] = likelihood[:, 0].clip(min=1e-3)  # or all members may say impossible at once
     rows = rng.uniform(0.5, 2, size=n)
     prior = rng.uniform(0.1, 8, size=M)
-    found = mixture_weights(likelihood, rows, prior, least=1e-12)
+    found = mixture_weights(likelihood, rows, prior, dropped=0.0, full=1e-12)
     assert found.sum() == pytest.approx(1)
     value = objective(found, likelihood, rows, prior)
     best = minimize(
@@ -47,6 +47,15 @@ def test_members_without_merit_are_dropped():
     good = np.random.default_rng(0).uniform(0.5, 1, size=500)
     likelihood = np.column_stack([good, 0.1 * good])
     assert mixture_weights(likelihood, np.ones(500), np.array([1.0, 8.0])).tolist() == [1.0, 0.0]
+
+
+def test_a_member_may_need_more_weight_than_others_to_be_kept():
+    likelihood = np.random.default_rng(0).uniform(size=(100, 1)) * np.ones((1, 3))
+    prior = np.array([0.95, 0.025, 0.025])  # members that do equally well keep these weights
+    dropped = np.array([0.01, 0.01, 0.028])
+    found = mixture_weights(likelihood, np.ones(100), prior, dropped=dropped)
+    np.testing.assert_allclose(found[:2] / found[0], [1.0, 0.025 * 0.75 / 0.95])
+    assert found[2] == 0.0
 
 
 def test_equal_members_share_as_the_prior_does():
@@ -80,7 +89,7 @@ def test_the_prior_fades_with_the_rows():
     likelihood = np.tile([[0.5, 0.9], [0.5, 0.4]], (500, 1))  # the second is better on average
     prior = np.array([9.0, 1.0])
     of_first = [
-        mixture_weights(likelihood[:n], np.ones(n), prior, least=1e-9)[0]
+        mixture_weights(likelihood[:n], np.ones(n), prior, dropped=0.0, full=1e-9)[0]
         for n in (2, 20, 200, 1000)
     ]
     assert of_first[0] > 0.8

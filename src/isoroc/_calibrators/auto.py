@@ -295,7 +295,10 @@ def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
         share = caution.share(prior[unchanged], float(row_weights.sum()), n_informative, p)
         prior[unchanged] = share
     likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
-    return mixing.mixture_weights(likelihood, row_weights, prior, unchanged=unchanged)
+    dropped = np.array([each.member._least_weight for each in fitted])
+    return mixing.mixture_weights(
+        likelihood, row_weights, prior, unchanged=unchanged, dropped=dropped
+    )
 
 
 def _index_of_unchanged(fitted: list[Fitted]) -> int | None:

@@ -91,7 +91,8 @@ def mixture_weights(
     prior: Floats,
     *,
     unchanged: int | None = None,
-    least: float = 0.02,
+    dropped: float | Floats = 0.01,
+    full: float = 0.03,
 ) -> Floats:
     """Weights that maximise the likelihood of the mixture, with a penalty towards the prior.
 
@@ -100,8 +101,9 @@ def mixture_weights(
     costs. Members that do equally well share as in the prior. `likelihood`, of shape (n, M), is the
     probability that each member gave the outcome.
 
-    Members with less weight than half of `least` are dropped. Up to three times that, weights are
-    reduced gradually, so that none jumps. `least` is at most half an equal share.
+    Members with less weight than `dropped`, a number or one for each member, are dropped. Up to the
+    weight `full`, weights are reduced gradually, so that none jumps. With many members, `full` is
+    three quarters of an equal share, and `dropped` is reduced in proportion.
 
     `unchanged` is the index of the uncalibrated forecasts. Small changes to them do more harm than
     good: if the others have less than 20 % of the weight in total, they get none, and up to 40 %
@@ -109,8 +111,8 @@ def mixture_weights(
     """
     objective = Objective(likelihood.clip(min=1e-300), row_weights, np.log(prior / prior.sum()))
     weights = newton(objective.at(objective.log_prior), objective.at, objective.step).weights
-    half = min(least, 0.5 / len(prior)) / 2
-    weights = weights * gradually(weights, half, 3 * half)
+    scale = min(1.0, 0.75 / len(prior) / full)
+    weights = weights * gradually(weights, scale * dropped, scale * full)
     weights /= weights.sum()
     if unchanged is not None:
         calibrated = 1 - weights[unchanged]
@@ -120,7 +122,7 @@ def mixture_weights(
     return np.asarray(weights)
 
 
-def gradually(x: Any, start: float, end: float) -> Any:
+def gradually(x: Any, start: Any, end: float) -> Any:
     """A factor that rises from 0 at x = `start` to 1 at x = `end`, and stays there."""
     return np.clip((x - start) / (end - start), 0.0, 1.0)
 

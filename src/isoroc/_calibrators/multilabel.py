@@ -220,7 +220,9 @@ def mix_label(
     likelihood = likelihoods([before, by_shared, by_own], part)
     prior = np.append(prior, 1.0)
     # Maps of little weight would make exports many times larger.
-    weights = mixture_weights(likelihood, part.row_weights(), prior, unchanged=0, least=0.2)
+    weights = mixture_weights(
+        likelihood, part.row_weights(), prior, unchanged=0, dropped=0.1, full=0.3
+    )
     return [unchanged, beta, alone], weights
 
 

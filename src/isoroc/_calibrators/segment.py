@@ -306,7 +306,9 @@ class SegmentCalibrator(Calibrator):
             likelihood = likelihood[:, [0, 1, 2 + best]]
             prior = np.append(prior, 1.0)
         # The maps have seen the rows, so differences of their likelihoods count half.
-        shares = mixture_weights(likelihood, weights / 2, prior, unchanged=0, least=0.1).tolist()
+        shares = mixture_weights(
+            likelihood, weights / 2, prior, unchanged=0, dropped=0.05, full=0.15
+        ).tolist()
         if not candidates or not shares[2]:
             return replace(base, uncalibrated=shares[0])
         fitted, model, self.shifted_, _ = candidates[best]
