@@ -78,8 +78,24 @@ def test_tempered_forecasts(K):
     raised = np.maximum(P, 1e-3).T ** (1 / 1.7)
     expected = 0.99 * raised / raised.sum(axis=0) + 0.01 / K
     found = smooth.tempered(logs, np.log(1e-3), 1.7, 0.01)
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
-    np.testing.assert_array_equal(smooth.by_row(found), found.T)
+    np.testing.assert_allclose(found, expected.T, rtol=1e-14)
+    found = smooth.log_tempered(logs, np.log(1e-3), 1.7, 0.01)
+    np.testing.assert_allclose(found, np.log(expected), atol=1e-14)
+    found = smooth.powered(P, 1e-3, 1 / 1.7, 0.01)
+    np.testing.assert_allclose(found, expected.T, rtol=1e-14)
+    np.testing.assert_array_equal(smooth.by_row(logs), logs.T)
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 8, 11])
+def test_logarithms_of_a_softmax(K):
+    z = np.random.default_rng(K).normal(scale=300, size=(13, K))
+    z[:3] = [[1e300], [-1e300], [0.0]]
+    z[:2, 0] = 0.0
+    found = smooth.log_softmax(z)
+    np.testing.assert_allclose(found, special.log_softmax(z, axis=1), rtol=1e-14, atol=1e-14)
+    logs = smooth.log_tempered(z[3:].T.copy(), -400.0, 1.7, 0.0)
+    raised = np.maximum(z[3:], -400.0) / 1.7
+    np.testing.assert_allclose(logs, special.log_softmax(raised, axis=1).T, rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("K", [2, 3, 8, 11])
@@ -235,7 +251,8 @@ def test_a_sigmoid_map_is_its_formula(K):
     others = p @ (1 - np.eye(K))
     log_rest = np.log(others)
     q = special.expit(coef * np.log(p) - rest * log_rest + intercept)
-    found = smooth.sigmoid(np.ascontiguousarray(np.log(p).T), coef, rest, intercept)
+    logs = np.ascontiguousarray(np.log(some_forecasts(K).clip(min=1e-9)).T)
+    found = smooth.sigmoid(logs, 1e-4, coef, rest, intercept)
     np.testing.assert_allclose(found, q / q.sum(axis=1, keepdims=True), rtol=1e-11)
 
 
@@ -253,13 +270,13 @@ def test_a_row_does_not_depend_on_the_others(K):
 
     def maps(P):
         logs = smooth.log_forecasts(P, 1e-30)
-        z = smooth.logs_of(smooth.tempered(logs, -20.0, 1.3, 0.01))
+        z = smooth.log_tempered(logs, -20.0, 1.3, 0.01)
         bends = smooth.spline_numbers(coef, knots[0], knots, intercept)
         bent = smooth.spline(P, logs, 1e-3, *bends, 0.1)
         zero = np.zeros((2, K))
         numbers = smooth.kernel_numbers(knots, zero, np.ones(2), centres, weights, coef, intercept)
         monotone = smooth.gradient(logs, 1e-3, 0.01, 2.0, softness, biases, None, None, None)
-        sigmoid = smooth.sigmoid(logs, intercept, intercept, intercept)
+        sigmoid = smooth.sigmoid(logs, 1e-9, intercept, intercept, intercept)
         return bent, smooth.kernel(z, logs, *numbers, 0.4), monotone, sigmoid
 
     for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isoroc._backends.ops import Function, Ops
-from isoroc._core import rows
+from isoroc._core import rows, smooth
 from isoroc._core.tree import BinTree
 from isoroc._core.types import Floats, Ints
 
@@ -93,6 +93,9 @@ class NumpyOps(Ops[Any]):
     def steps(self, cuts: Sequence[Floats], values: Sequence[Floats], a: Floats) -> Floats:
         triples = zip(cuts, values, np.ascontiguousarray(a.T), strict=True)
         return np.stack([steps[rows.locate(at, column)] for at, steps, column in triples], axis=1)
+
+    def log_softmax(self, a: Floats) -> Floats:
+        return smooth.log_softmax(np.ascontiguousarray(a))
 
     def fraction_between(self, a: Floats, knots: Floats) -> Floats:
         levels = np.linspace(0, 1, knots.shape[1])

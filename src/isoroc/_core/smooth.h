@@ -218,6 +218,22 @@ static inline void softmax_tile(double *z, ptrdiff_t K, double share) {
     normalise_tile(z, K, share);
 }
 
+/* Logarithm of the softmax of each row of a tile. */
+TILE(log_softmax)(double *__restrict z, ptrdiff_t K) {
+    double most[ROWS], total[ROWS], e[ROWS];
+    EACH_ROW most[r] = z[r];
+    EACH_ROW total[r] = 0.0;
+    for (ptrdiff_t k = 1; k < K; k++) EACH_ROW most[r] = LARGER(most[r], z[k * ROWS + r]);
+    for (ptrdiff_t k = 0; k < K; k++) {
+        EACH_ROW z[k * ROWS + r] -= most[r];
+        EACH_ROW e[r] = z[k * ROWS + r];
+        exp_rows(e);
+        EACH_ROW total[r] += e[r];
+    }
+    log_rows(total);
+    for (ptrdiff_t k = 0; k < K; k++) EACH_ROW z[k * ROWS + r] -= total[r];
+}
+
 /* Mean and variance of each row of max(z, lowest) under the probabilities softmax(t z). The largest
    number, from which others are measured, has a probability of at least 1 / K, so the square of the
    mean is at most 1 - 1 / K of the mean square, and their difference keeps its digits. */

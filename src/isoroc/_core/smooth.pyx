@@ -22,6 +22,7 @@ cdef extern from "smooth.h" nogil:
     void scale_tile(double* z, double factor, Py_ssize_t K)
     void log_tile(double* z, Py_ssize_t K)
     void softmax_tile(double* z, Py_ssize_t K, double share)
+    void log_softmax_tile(double* z, Py_ssize_t K)
     void normalise_tile(double* z, Py_ssize_t K, double share)
     void copy_tile(double* to, Py_ssize_t step, const double* source, Py_ssize_t source_step,
                    Py_ssize_t K)
@@ -89,6 +90,7 @@ cdef enum Step:
     COPY
     LOG
     SOFTMAX
+    LOG_SOFTMAX
     POWER
     EXPIT
 
@@ -110,13 +112,29 @@ def softmax(z):
 
 
 def tempered(const double[:, ::1] logs, double lowest, double temperature, double share):
-    """Softmax of max(logs, lowest) / temperature, with a share of the uniform forecast, (K, n)."""
-    return transform(logs, False, None, False, SOFTMAX, lowest, 1 / temperature, share)
+    """Softmax of max(logs, lowest) / temperature, with a share of the uniform forecast, (n, K).
+
+    The logarithms have shape (K, n).
+    """
+    return transform(logs, False, None, True, SOFTMAX, lowest, 1 / temperature, share)
 
 
-def powered(const double[:, ::1] Q, double lowest, double exponent):
-    """Rows of max(Q, lowest), shape (n, K), to a power, divided by their sums."""
-    return transform(Q, True, None, True, POWER, lowest, exponent, 0.0)
+def log_tempered(const double[:, ::1] logs, double lowest, double temperature, double share):
+    """Logarithms of what `tempered` returns, shape (K, n)."""
+    return transform(logs, False, None, False, LOG_SOFTMAX, lowest, 1 / temperature, share)
+
+
+def powered(const double[:, ::1] Q, double lowest, double exponent, double share=0.0):
+    """Rows of max(Q, lowest), shape (n, K), to a power, divided by their sums.
+
+    A share of the uniform forecast is mixed in.
+    """
+    return transform(Q, True, None, True, POWER, lowest, exponent, share)
+
+
+def log_softmax(const double[:, ::1] z):
+    """Logarithm of the softmax of each row of z, shape (n, K)."""
+    return transform(z, True, None, True, LOG_SOFTMAX, -INFINITY, 1.0, 0.0)
 
 
 def expit(x):
@@ -164,8 +182,12 @@ cdef transform(const double[:, ::1] source, bint from_rows, double[:, ::1] to, b
                 log_tile(tile, K)
             elif step == EXPIT:
                 expit_tile(tile, K)
+            elif step == LOG_SOFTMAX and share == 0.0:
+                log_softmax_tile(tile, K)
             elif step != COPY:
                 softmax_tile(tile, K, share)
+                if step == LOG_SOFTMAX:
+                    log_tile(tile, K)
             if to_rows:
                 store_rows(tile, &to[i, 0], K, width)
             else:
@@ -502,11 +524,12 @@ def kernel(const double[:, ::1] z, const double[:, ::1] logs, double stretch,
     return rows
 
 
-def sigmoid(const double[:, ::1] logs, const double[::1] coef, const double[::1] rest,
-            const double[::1] intercept):
+def sigmoid(const double[:, ::1] logs, double floor, const double[::1] coef,
+            const double[::1] rest, const double[::1] intercept):
     """Forecasts of a sigmoid map, shape (n, K), from log forecasts (K, n): see `SigmoidMap`."""
     cdef Py_ssize_t t, i, n = logs.shape[1], K = logs.shape[0]
     cdef int width
+    cdef double log_floor = log(floor)
     rows = np.empty((n, K))
     cdef double[:, ::1] out = rows
     cdef double[:, ::1] tiles = np.empty((3, K * ROWS))
@@ -518,7 +541,8 @@ def sigmoid(const double[:, ::1] logs, const double[::1] coef, const double[::1]
             i = t * ROWS
             width = <int>min(<Py_ssize_t>ROWS, n - i)
             load(z, &logs[0, i], K, n, width)
-            load(p, &logs[0, i], K, n, width)
+            raise_tile(z, log_floor, K)
+            copy_tile(p, ROWS, z, ROWS, K)
             exp_tile(p, K)
             odds_tile(p, z, odds, K)
             sigmoid_tile(z, odds, &coef[0], &rest[0], &intercept[0], K)

@@ -36,30 +36,45 @@ class Forecasts:
     def __init__(self, values: Floats, kind: Kind) -> None:
         self.values = values
         self.kind = kind
+        self._probabilities: Floats | None = None
         self._logs: dict[float, Floats] = {}
-        self._tempered: dict[tuple[float, float, float], Floats] = {}
+        self._log_tempered: dict[tuple[float, float, float], Floats] = {}
 
     def probabilities(self) -> Floats:
         """Forecasts as probabilities, shape (n, K)."""
-        return np.ascontiguousarray(self.kind.probabilities(NUMPY, columns_of(self.values)))
+        if self._probabilities is None:
+            P = self.kind.probabilities(NUMPY, columns_of(self.values))
+            self._probabilities = np.ascontiguousarray(P)
+        return self._probabilities
 
     def logs(self, floor: float) -> Floats:
         """Logarithms of the probabilities, those below a floor raised to it, shape (K, n)."""
         if floor not in self._logs:
-            self._logs[floor] = self.kind.log_rows(self.values, floor)
+            if self.kind.scores == "probability":
+                self._logs[floor] = smooth.log_forecasts(self.probabilities(), floor)
+            else:
+                self._logs[floor] = self.kind.log_rows(self.values, floor)
         return self._logs[floor]
 
     def plain_logs(self) -> Floats:
         """Logarithms with the lowest floor that the kind needs, shape (K, n)."""
         return self.logs(LEAST if self.kind.scores == "probability" else 0.0)
 
-    def tempered(self, floor: float, temperature: float, share: float) -> Floats:
-        """Forecasts after temperature scaling, with a share of the uniform one, shape (K, n)."""
+    def log_tempered(self, floor: float, temperature: float, share: float) -> Floats:
+        """Logarithms of forecasts after temperature scaling, in a mixture with the uniform one.
+
+        The shape is (K, n).
+        """
         key = floor, temperature, share
-        if key not in self._tempered:
-            lowest = math.log(floor) if floor else LOWEST_LOG
-            self._tempered[key] = smooth.tempered(self.plain_logs(), lowest, temperature, share)
-        return self._tempered[key]
+        if key not in self._log_tempered:
+            scaling = log_of(floor), temperature, share
+            self._log_tempered[key] = smooth.log_tempered(self.plain_logs(), *scaling)
+        return self._log_tempered[key]
+
+
+def log_of(floor: float) -> float:
+    """The logarithm of a floor, which may be 0."""
+    return math.log(floor) if floor else LOWEST_LOG
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(state,))

@@ -8,7 +8,7 @@ from isoroc._backends import NUMPY, Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Forecasts, Frozen, Map, Places, in_chunks, state
+from isoroc._maps.base import Forecasts, Frozen, Map, Places, in_chunks, log_of, state
 from isoroc._maps.modelfile import Fault, checks
 
 
@@ -37,16 +37,9 @@ class TemperedMap(Map):
     def _scaled(self, ops: Ops[V], X: V) -> V:
         return self.kind.logs(ops, X, self.floor) / self.temperature
 
-    def tempered_rows(self, forecasts: Forecasts) -> Floats:
-        """What `tempered` returns, by a compiled loop, shape (K, n)."""
-        return forecasts.tempered(self.floor, self.temperature, self.smoothing)
-
     def log_tempered_rows(self, forecasts: Forecasts) -> Floats:
-        """What `log_tempered` returns, shape (K, n)."""
-        if self.smoothing:
-            return smooth.logs_of(self.tempered_rows(forecasts))
-        scaled = forecasts.logs(self.floor).T / self.temperature
-        return np.ascontiguousarray(NUMPY.log_softmax(scaled).T)
+        """What `log_tempered` returns, by a compiled loop, shape (K, n)."""
+        return forecasts.log_tempered(self.floor, self.temperature, self.smoothing)
 
 
 class TemperatureMap(TemperedMap):
@@ -56,7 +49,11 @@ class TemperatureMap(TemperedMap):
         return self.tempered(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        return smooth.by_row(self.tempered_rows(forecasts))
+        if self.kind.scores == "probability":  # from rows to rows in one pass
+            P = forecasts.probabilities()
+            return smooth.powered(P, max(self.floor, LEAST), 1 / self.temperature, self.smoothing)
+        logs = forecasts.plain_logs()
+        return smooth.tempered(logs, log_of(self.floor), self.temperature, self.smoothing)
 
     def is_increasing(self) -> bool:
         """True unless a floor above 1/2 flattens the map."""
@@ -85,7 +82,7 @@ class MatrixMap(TemperedMap):
     def _transformed(self, forecasts: Forecasts) -> Floats:
         z = self.log_tempered_rows(forecasts).T
         scores = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
-        return smooth.by_row(smooth.softmax(np.ascontiguousarray(scores.T)))
+        return smooth.tempered(np.ascontiguousarray(scores.T), -np.inf, 1.0, 0.0)
 
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
@@ -271,7 +268,8 @@ class SigmoidMap(Map):
         """The formula with logarithms that the members of a mixture share."""
         if self.linear:
             return super().compiled(forecasts)
-        return smooth.sigmoid(forecasts.logs(self.floor), self.coef, self.rest, self.intercept)
+        numbers = self.floor, self.coef, self.rest, self.intercept
+        return smooth.sigmoid(forecasts.plain_logs(), *numbers)
 
     def is_increasing(self) -> bool:
         """True if neither coefficient is negative and one is positive, with a floor up to 1/2."""
