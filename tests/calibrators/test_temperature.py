@@ -22,7 +22,7 @@ from sklearn.neural_network import MLPClassifier
 from isoroc import CalibratedClassifier, IdentityCalibrator, TemperatureCalibrator
 from isoroc._calibrators import parts
 from isoroc._calibrators.floors import FLOORS
-from isoroc._calibrators.tempering import inverse_temperature
+from isoroc._calibrators.tempering import LogRows
 from isoroc._input import Sample
 from strategies import arbitrary, labelled_forecasts
 
@@ -79,7 +79,7 @@ def test_the_search_converges_from_afar(scale, start):
     rng = np.random.default_rng(0)
     z = scale * rng.normal(size=(3, 300))
     y = (z / scale + rng.gumbel(size=(3, 300))).argmax(axis=0)
-    t = inverse_temperature(z, y, np.ones(300), start=start)
+    t = LogRows(z, y, np.ones(300)).inverse_temperature(start=start)
 
     def loss(t):
         return -log_softmax(t * z, axis=0)[y, np.arange(300)].mean()

@@ -41,7 +41,7 @@ from isoroc._calibrators.floors import FLOORS, distinct_floors, likeliest_floor
 from isoroc._calibrators.leave_one_out import LeftOut, likelihood_changes, with_losses
 from isoroc._calibrators.parts import draw_part, gather
 from isoroc._calibrators.precisions import Priors
-from isoroc._calibrators.tempering import inverse_temperature, mean_loss
+from isoroc._calibrators.tempering import LogRows
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats, Ints
@@ -189,17 +189,17 @@ def _choose_floor(sample: Sample, total: float) -> tuple[float, float]:
     """
     bound = np.log(sample.n_classes * (total + 1)) + 3
     logs = sample.kind.log_rows(sample.forecasts, LEAST)
-    rows = sample.codes, sample.row_weights()
+    weights = sample.row_weights()
     inverse = 1.0
 
     def fit(floor: float) -> tuple[float, float]:
         nonlocal inverse  # the best one changes little between floors
-        z = smooth.softened(logs, floor, TRACE)
-        inverse = inverse_temperature(z, *rows, start=inverse, tolerance=1e-6)
-        spread = float(np.ptp(z, axis=0).max())
+        rows = LogRows(smooth.softened(logs, floor, TRACE), sample.codes, weights)
+        inverse = rows.inverse_temperature(start=inverse, tolerance=1e-6)
+        spread = float(np.ptp(rows.z, axis=0).max())
         inverse = min(inverse, max(1.0, bound / spread)) if spread else inverse
         cost = LEAST_SCALE_PRECISION * np.log(inverse) ** 2 / 2 + max(np.log10(floor / 1e-4), 0.0)
-        return cost / total + mean_loss(z, *rows, inverse), inverse
+        return cost / total + rows.mean_loss(inverse), inverse
 
     # A thousandth of the smallest forecast changes nothing when it is added.
     floors = distinct_floors(FLOORS[::-1], float(logs.min()) + np.log(1e-3))

@@ -1,5 +1,6 @@
 """SegmentMap: a common map, then log odds shifted and scaled by segment, then another map."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -195,8 +196,9 @@ class SegmentMap(Map):
         for j, (name, levels) in enumerate(zip(self.segments, self._known, strict=True)):
             values, given = segments.columns[name]
             if given is not None:
-                places = np.array([*levels.find(given.tolist()), -1])
-                values = np.where(places < 0, np.nan, places)[values]
+                places = levels.find(given.tolist())
+                numbers = [math.nan if place < 0 else place for place in places]
+                values = np.array([*numbers, math.nan])[values]
             codes[:, j] = values
         return codes
 
