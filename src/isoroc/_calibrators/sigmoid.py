@@ -267,16 +267,18 @@ class _OneVsRest:
         Each fit begins at its start plus the difference between the last fit and its start.
         """
         moved = np.zeros((len(self.classes), 3))
+        parts = list(self.parts())
+        # All fits to few classes have the same targets. Those of many would take much memory.
+        only = self.targets(parts[0]) if len(parts) == 1 else None
 
         def fit_classes(floor: float) -> tuple[float, Floats]:
             nonlocal moved
             X = self.features(floor)
             loss = 0.0
             coefs = starts[floor] + moved
-            for some in self.parts():
-                of_classes, coefs[some] = self.fit(
-                    X[:, some], self.targets(some), self.weights, coefs[some]
-                )
+            for some in parts:
+                targets = self.targets(some) if only is None else only
+                of_classes, coefs[some] = self.fit(X[:, some], targets, self.weights, coefs[some])
                 loss += float(of_classes.sum())
             moved = coefs - starts[floor]
             return loss, coefs

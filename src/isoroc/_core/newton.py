@@ -1,7 +1,6 @@
 """Newton's method, and logistic regression by it."""
 
 from collections.abc import Callable
-from itertools import combinations_with_replacement
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -87,16 +86,20 @@ def logistic_regression(
     outcomes = np.ascontiguousarray(y, dtype=np.float64).reshape(-1, n)
     known = np.zeros(n) if offset is None else offset
     theta = np.zeros((len(features), B)) if start is None else start
-    prior = np.zeros_like(theta) if precision is None else precision
-    i, j = np.transpose(list(combinations_with_replacement(range(B), 2)))
+    # Place in the sums of each entry of the Hessian, of which they have the upper triangle.
+    place = np.empty((B, B), np.intp)
+    i, j = np.triu_indices(B)
+    place[i, j] = place[j, i] = 1 + B + np.arange(len(i))
 
     def evaluate(theta: Floats) -> Regressions:
         sums = logistic_sums(features, outcomes, weights, known, np.ascontiguousarray(theta))
-        losses = sums[:, 0] + (prior * theta**2).sum(axis=1) / 2
-        gradient = sums[:, 1 : 1 + B] + prior * theta
-        H = np.empty((len(theta), B, B))
-        H[:, i, j] = H[:, j, i] = sums[:, 1 + B :]
-        H[:, np.arange(B), np.arange(B)] += prior
+        losses = sums[:, 0]
+        gradient = sums[:, 1 : 1 + B]
+        H = sums[:, place]
+        if precision is not None:
+            losses = losses + (precision * theta**2).sum(axis=1) / 2
+            gradient = gradient + precision * theta
+            H[:, np.arange(B), np.arange(B)] += precision
         return Regressions(theta, losses, gradient, H)
 
     def direction(point: Regressions) -> Floats:
@@ -119,5 +122,5 @@ def _least_solution(H: Floats, b: Floats) -> Floats:
     """
     values, vectors = np.linalg.eigh(H)
     known = values > 1e-15 * values[:, -1:]
-    along = np.einsum("gij,gi->gj", vectors, b) * known / np.where(known, values, 1.0)
-    return np.asarray(np.einsum("gij,gj->gi", vectors, along))
+    along = (b[:, None] @ vectors)[:, 0] * known / np.where(known, values, 1.0)
+    return np.asarray((vectors @ along[..., None])[..., 0])
