@@ -12,6 +12,7 @@ from isoroc import (
     SplineCalibrator,
     TemperatureCalibrator,
 )
+from isoroc._calibrators import monotone, parts
 from isoroc._calibrators.leave_one_out import (
     MOST_LEVERAGE,
     MOST_SHARE,
@@ -147,6 +148,20 @@ def test_a_cell_of_equal_rows_loses_one_of_them(calibrator):
     one = calibrator()._fit_out_of_fold(repeated, np.arange(120) % 5)[1]
     other = calibrator()._fit_out_of_fold(cells, np.arange(40) % 5)[1]
     np.testing.assert_allclose(one, other[rows], atol=2e-3)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_rows_that_were_merged_for_the_fit_are_left_out_one_by_one(K, monkeypatch):
+    sample = rows_of(K, 240).take(np.repeat(np.arange(240), 2))
+    fold = sample.folds()
+    whole, Q = MonotoneCalibrator()._fit_out_of_fold(sample, fold)
+    monkeypatch.setattr(parts, "UNGROUPED_ROWS", 100)
+    monkeypatch.setattr(monotone, "WIDTH", 1e-7)  # so that only equal rows merge
+    assert len(MonotoneCalibrator()._solve(sample)[0].codes) == 240
+    merged, of_merged = MonotoneCalibrator()._fit_out_of_fold(sample, fold)
+    assert np.abs(Q - whole.apply(sample.forecasts)).max() > 0.003
+    np.testing.assert_allclose(of_merged, Q, atol=1e-5)
+    np.testing.assert_allclose(merged.biases, whole.biases, atol=1e-3)
 
 
 @pytest.mark.parametrize("K", [2, 3, 8])

@@ -188,6 +188,13 @@ class FittedRows:
     codes: Any  # column of each row's label
     by_row: ClassVar[tuple[str, ...]]  # other arrays whose last axis runs over the rows
 
+    def of_rows(self, sample: Sample) -> Self | None:  # noqa: ARG002
+        """The same for single rows of a sample, if `rows` is empty because rows were merged.
+
+        Returns None if folds are to be fitted anew.
+        """
+        return None
+
     def take(self, rows: NDArray[np.bool_]) -> Self:
         """The same for some of the rows."""
         part = copy(self)
@@ -399,9 +406,11 @@ class DescentCalibrator(Calibrator):
         Otherwise folds share features, and start at the solution for all rows.
         """
         problem, whole = self._solve_or_warn(sample)
+        if not len(problem.rows):
+            problem = problem.of_rows(sample)
+            if problem is None:
+                return super()._fit_out_of_fold(sample, fold)
         rows = problem.rows
-        if not len(rows):  # rows were gathered
-            return super()._fit_out_of_fold(sample, fold)
         if (left := left_out(sample)) is not None:
             scale = problem.weights / sample.row_weights()[rows]  # if rows were drawn
             fitted = problem.map_of(whole.theta)

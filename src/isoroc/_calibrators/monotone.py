@@ -23,7 +23,8 @@ and the softness is the logistic function of its parameters. `chained` holds the
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from copy import copy
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import comb, expit, logit, softmax
@@ -314,12 +315,6 @@ class Posterior(EvidenceLoss):
     def __init__(
         self, departures: Departures, sample: Sample, floor: float, rows: Ints | None = None
     ) -> None:
-        z = _floored(sample, floor)
-        z -= z.mean(axis=0)
-        codes = sample.codes
-        weights = sample.row_weights()
-        if len(z) <= 3:  # rows of more classes would hardly share cells
-            z, codes, weights = gather(z, codes, weights, np.floor(z / WIDTH))
         self.departures = departures
         self.priors = departures.priors
         if len(departures.class_index):  # many classes
@@ -327,6 +322,22 @@ class Posterior(EvidenceLoss):
             self.settle_ftol = 1e-6
         self.kind = sample.kind
         self.floor = floor
+        self._hold(sample, rows, merge=True)
+
+    def of_rows(self, sample: Sample) -> Self:
+        """The same for single rows of a sample."""
+        single = copy(self)
+        single._hold(sample, np.arange(len(sample)), merge=False)
+        return single
+
+    def _hold(self, sample: Sample, rows: Ints | None, *, merge: bool) -> None:
+        """Set the arrays of the rows, or of cells of them."""
+        z = _floored(sample, self.floor)
+        z -= z.mean(axis=0)
+        codes = sample.codes
+        weights = sample.row_weights()
+        if merge and len(z) <= 3:  # rows of more classes would hardly share cells
+            z, codes, weights = gather(z, codes, weights, np.floor(z / WIDTH))
         self.rows = np.empty(0, np.intp) if rows is None or len(z.T) < len(rows) else rows
         self.z = np.ascontiguousarray(z)
         self.weights = weights
