@@ -480,7 +480,7 @@ def _regression(sample: Sample, base: SegmentMap, bins: int = 0) -> Regression:
 def places_of(base: SegmentMap, codes: Floats, bins: int = 0) -> SegmentPlaces:
     """Index of the segment in each column, or the number of segments if it is unknown."""
     places = []
-    sizes = base.sizes()
+    sizes = base.sizes
     for j, size in enumerate(sizes):
         segment, known = base.locate(NUMPY, j, codes[:, [j]])
         places.append(np.where(known, segment, size)[:, 0])
@@ -495,7 +495,7 @@ def with_tables(base: SegmentMap, model: Regression) -> SegmentMap:
     """
     intercept = model.terms[0].values[0]
     factor = 1 + float(model.terms[1].values[0, 0])
-    sizes = base.sizes()
+    sizes = base.sizes
     K = len(base.offset)
     slope = max(factor, 0.2)
     tables = []

@@ -34,6 +34,20 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
     """NumPy array of anything array-like, including tensors, dataframes and series."""
     if type(values) is np.ndarray:  # checks by narwhals and SciPy take longer than some maps
         return values
+    if type(values) is not list:
+        values = _from_library(values, name)
+    try:
+        return np.asarray(values)
+    except RuntimeError as error:  # a list of tensors with gradients
+        fix = "for a list of tensors pass torch.stack(...)"
+        raise InputError(name, None, f"cannot be converted to an array ({error})", fix) from error
+    except ValueError as error:  # a list of lists of different lengths
+        problem = "its rows have different numbers of entries"
+        raise InputError(name, None, problem, "expected rows of equal length") from error
+
+
+def _from_library(values: Any, name: str) -> Any:
+    """NumPy array of a tensor, dataframe or series. Other values are returned unchanged."""
     sparse = sys.modules.get("scipy.sparse")  # whoever passes a sparse matrix has imported it
     if sparse is not None and sparse.issparse(values):
         fix = f"forecasts are dense, pass {name}.toarray()"
@@ -45,16 +59,7 @@ def to_array(values: Any, *, name: str) -> NDArray[Any]:
     if ops_for(values) is not NUMPY:
         return np.asarray(values.get() if hasattr(values, "get") else np.from_dlpack(values))
     native = to_native(values, name=name)
-    if is_frame(native) or is_series(native):
-        return np.asarray(native.to_numpy())
-    try:
-        return np.asarray(values)
-    except RuntimeError as error:  # a list of tensors with gradients
-        fix = "for a list of tensors pass torch.stack(...)"
-        raise InputError(name, None, f"cannot be converted to an array ({error})", fix) from error
-    except ValueError as error:  # a list of lists of different lengths
-        problem = "its rows have different numbers of entries"
-        raise InputError(name, None, problem, "expected rows of equal length") from error
+    return native.to_numpy() if is_frame(native) or is_series(native) else native
 
 
 def check_numbers(values: Any, name: str, fix: str = "") -> Floats:

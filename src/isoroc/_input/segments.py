@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -65,7 +66,7 @@ def join_segments(parts: Sequence[Segments]) -> Segments:
         # An index of -1 stays -1, because it points to the last entry.
         moved = [np.append(np.searchsorted(levels, each), -1) for each in known]
         places = [new[old] for new, old in zip(moved, values, strict=True)]
-        columns[name] = SegmentColumn(np.concatenate(places).astype(_type_of(levels)), levels)
+        columns[name] = SegmentColumn(np.concatenate(places).astype(_type_of(len(levels))), levels)
     return Segments(columns)
 
 
@@ -147,9 +148,10 @@ def read_column(values: Any, argument: str, *, numeric: bool | None = None) -> S
     return _entries(array, argument, numeric=numeric)
 
 
-def _type_of(levels: Any) -> np.dtype[Any]:
+@cache
+def _type_of(n_levels: int) -> np.dtype[Any]:
     """The smallest type that holds indices of levels, and -1."""
-    return np.min_scalar_type(-len(levels) - 1)
+    return np.min_scalar_type(-n_levels - 1)
 
 
 def _entries(values: Any, argument: str, *, numeric: bool | None) -> SegmentColumn:
@@ -177,7 +179,7 @@ def _entries(values: Any, argument: str, *, numeric: bool | None) -> SegmentColu
             raise InputError(argument, int(np.argmax(codes == i)), f"is {value!r}", fix)
     names = sorted({text for text in texts if text is not None})
     place = {text: i for i, text in enumerate(names)} | {None: -1}
-    places = np.array([place[text] for text in texts], dtype=_type_of(names))
+    places = np.array([place[text] for text in texts], dtype=_type_of(len(names)))
     return SegmentColumn(places[codes], np.array(names, dtype=np.str_))
 
 

@@ -79,6 +79,7 @@ class SegmentMap(Map):
         is_scaled = any(table[:, K].any() for table in self.tables)
         return is_scaled, [table if is_scaled else table[:, :K] for table in self.tables]
 
+    @cached_property
     def sizes(self) -> list[int]:
         """Number of segments of each column."""
         pairs = zip(self.levels, self.cuts, strict=True)
@@ -94,7 +95,7 @@ class SegmentMap(Map):
         if any(len(levels) and len(cuts) for levels, cuts in both):
             raise Fault("cuts", "a column has either levels or cuts")
         T = len(self.tables)
-        sizes = self.sizes()
+        sizes = self.sizes
         pairs = checks.check_array(self.pairs, "pairs", shape=(T, 2), dtype="int64")
         first, second = pairs.T
         if ((first < 0) | (second < -1) | (pairs.max(axis=1, initial=0) >= len(sizes))).any():
@@ -150,7 +151,7 @@ class SegmentMap(Map):
         """Log probabilities for `shifted`. `places` has the segments and whether they are known."""
         z = ops.log(ops.maximum(common, LEAST)) if self.behind else self.coordinates(ops, X)
         K = ops.width(z)
-        sizes = self.sizes()
+        sizes = self.sizes
         entries = []
         is_scaled, tables = self._shifts
         for (i, j), table in zip(self.pairs.tolist(), tables, strict=True):
@@ -167,7 +168,7 @@ class SegmentMap(Map):
 
     def pruned(self) -> Self:
         """The same map without unused columns, and with bins merged that no table tells apart."""
-        sizes = self.sizes()
+        sizes = self.sizes
         differ = [np.zeros(len(cuts), dtype=bool) for cuts in self.cuts]
         grids = []
         for (i, j), table in zip(self.pairs.tolist(), self.tables, strict=True):
