@@ -117,9 +117,7 @@ class MonotoneMap(Map):
         """The formula with logarithms that members of a mixture share."""
         logs = forecasts.logs(LEAST)
         if len(self.softness) == 2 and self.interactions is None:
-            points = self.prototypes.reshape(-1, 2)
-            slopes = self.scale * points
-            return smooth.blend(logs, self.floor, TRACE, slopes, self.biases.ravel(), points)
+            return smooth.blend(logs, self.floor, TRACE, *self._blended)
         return smooth.gradient(
             logs,
             self.floor,
@@ -129,6 +127,12 @@ class MonotoneMap(Map):
             self.biases,
             *self._prepared,
         )
+
+    @cached_property
+    def _blended(self) -> tuple[Floats, Floats, Floats]:
+        """Slopes, biases and points of the prototypes of two classes, for the compiled loop."""
+        points = self.prototypes.reshape(-1, 2)
+        return self.scale * points, self.biases.ravel(), points
 
     @cached_property
     def _prepared(self) -> tuple[Floats | None, ...]:
