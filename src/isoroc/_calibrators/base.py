@@ -90,8 +90,8 @@ class Calibrator(Documented, ClassifierMixin, BaseEstimator, ABC):
     #: Prior share in a mixture, for two classes and for more, relative to other members. Chosen on
     #: the data sets of the page on evidence.
     _shares: ClassVar[tuple[float, float]] = (1.0, 1.0)
-    #: Members with less weight are dropped from a mixture.
-    _least_weight: ClassVar[float] = 0.01
+    #: Members with less weight are dropped from a mixture, with up to 30 classes and with more.
+    _least_weights: ClassVar[tuple[float, float]] = (0.01, 0.01)
     #: Whether cross-validation is part of the fit, so that the folds of counts are needed.
     _uses_folds: ClassVar[bool] = False
     #: Whether only the order of scores counts, so that their unit need not be known.

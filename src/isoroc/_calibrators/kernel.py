@@ -85,7 +85,8 @@ class KernelCalibrator(DescentCalibrator):
     penalty: float | Literal["auto"] = "auto"
 
     _shares: ClassVar[tuple[float, float]] = (0.5, 2.0)
-    _least_weight: ClassVar[float] = 0.02  # forecasts take as long as those of all other members
+    # Forecasts of many classes take as long as those of all other members together.
+    _least_weights: ClassVar[tuple[float, float]] = (0.01, 0.02)
     _sorted_rows: ClassVar[int] = 100_000
     _state: ClassVar[dict[str, checks.Check]] = {"penalty_": checks.number(most=1e100)}
 
