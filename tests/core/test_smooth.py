@@ -1,5 +1,6 @@
 """The compiled smooth maps against exact logarithms and against the formulas in plain NumPy."""
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -8,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+from isoroc._backends import NUMPY
 from isoroc._core import smooth
+from isoroc._input.kinds import kind_of
+from isoroc._maps import SigmoidMap
 
 LEAST_NORMAL = 2.0**-1022
 EDGES = [LEAST_NORMAL, 1e-300, 0.5, 1.0, np.nextafter(1, 0), np.nextafter(1, 2), 2.0, 1.7e308]
@@ -256,6 +260,42 @@ def test_a_sigmoid_map_is_its_formula(K):
     np.testing.assert_allclose(found, q / q.sum(axis=1, keepdims=True), rtol=1e-11)
 
 
+@pytest.mark.parametrize("numbers", [(1.3, 0.4, -0.2), (0.0, 2.0, 1.0), (-5.0, 6.0, 30.0)])
+def test_a_sigmoid_map_of_two_classes_with_opposite_log_odds(numbers):
+    coef, rest, intercept = np.array(numbers)
+    of_both = np.array([(rest, coef, -intercept), (coef, rest, intercept)]).T.copy()
+    logs = smooth.log_forecasts(some_forecasts(2), 1e-300)
+    found = smooth.logistic(logs, 1e-4, coef, rest, intercept)
+    np.testing.assert_allclose(found, smooth.sigmoid(logs, 1e-4, *of_both), rtol=1e-11)
+    fitted_map = SigmoidMap(
+        kind=kind_of(2, "probability"),
+        floor=1e-4,
+        coef=of_both[0],
+        rest=of_both[1],
+        intercept=of_both[2],
+        linear=False,
+    )
+    np.testing.assert_array_equal(fitted_map.apply(some_forecasts(2)), found)
+    uneven = replace(fitted_map, rest=fitted_map.rest + 1)
+    expected = uneven.formula(NUMPY, some_forecasts(2))
+    np.testing.assert_allclose(uneven.apply(some_forecasts(2)), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("K", [2, 3, 9])
+@pytest.mark.parametrize("curvature", [0.0, 0.1])
+def test_a_matrix_map_is_its_formula(K, curvature):
+    rng = np.random.default_rng(K)
+    z = smooth.log_forecasts(some_forecasts(K), 1e-4)
+    coef = rng.normal(size=(K, K))
+    quadratic = curvature * rng.normal(size=K)
+    intercept = rng.normal(size=K)
+    rest = z.T**2 * quadratic + intercept
+    found = smooth.matrix(z, smooth.in_groups(coef), np.zeros(K), quadratic, intercept)
+    np.testing.assert_allclose(found, special.softmax(z.T @ coef.T + rest, axis=1), rtol=1e-11)
+    found = smooth.matrix(z, None, coef[0], quadratic, intercept)
+    np.testing.assert_allclose(found, special.softmax(z.T * coef[0] + rest, axis=1), rtol=1e-11)
+
+
 @pytest.mark.parametrize("K", [2, 7])
 def test_a_row_does_not_depend_on_the_others(K):
     rng = np.random.default_rng(0)
@@ -277,7 +317,10 @@ def test_a_row_does_not_depend_on_the_others(K):
         numbers = smooth.kernel_numbers(knots, zero, np.ones(2), centres, weights, coef, intercept)
         monotone = smooth.gradient(logs, 1e-3, 0.01, 2.0, softness, biases, None, None, None)
         sigmoid = smooth.sigmoid(logs, 1e-9, intercept, intercept, intercept)
-        return bent, smooth.kernel(z, logs, *numbers, 0.4), monotone, sigmoid
+        logistic = smooth.logistic(logs[:2].copy(), 1e-9, 1.0, 2.0, 3.0)
+        matrix = smooth.matrix(z, smooth.in_groups(coef), intercept, intercept, intercept)
+        kernel = smooth.kernel(z, logs, *numbers, 0.4)
+        return bent, kernel, monotone, sigmoid, logistic, matrix
 
     for whole, *parts in zip(maps(P), maps(P[:1]), maps(P[:7]), maps(P[:8]), strict=True):
         for part in parts:

@@ -546,6 +546,15 @@ TILE(line)(const double *__restrict x, const double *__restrict slopes,
         EACH_ROW z[k * ROWS + r] = slopes[k] * x[k * ROWS + r] + intercepts[k];
 }
 
+/* (quadratic[k] * x + slopes[k]) * x + intercepts[k] of each class k, added to z or in its place. */
+TILE(curve)(const double *__restrict x, const double *__restrict slopes,
+            const double *__restrict quadratic, const double *__restrict intercepts,
+            double *__restrict z, int adds, ptrdiff_t K) {
+    for (ptrdiff_t k = 0; k < K; k++, x += ROWS, z += ROWS)
+        EACH_ROW z[r] =
+            (quadratic[k] * x[r] + slopes[k]) * x[r] + intercepts[k] + (adds ? z[r] : 0.0);
+}
+
 /* The monotone map (`MonotoneMap`) and the derivatives of its log loss. Class k has L prototypes
    r_kl = (1 - s_kl) e_k + s_kl t_k, on the way from the vertex e_k to a point t_k of the simplex; s is
    the softness. With e_kl = exp(score_kl), x_k = sum_l e_kl and y = exp(J) x (y = sum x without

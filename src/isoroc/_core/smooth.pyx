@@ -57,6 +57,8 @@ cdef extern from "smooth.h" nogil:
                       Py_ssize_t K)
     void line_tile(const double* x, const double* slopes, const double* intercepts, double* z,
                    Py_ssize_t K)
+    void curve_tile(const double* x, const double* slopes, const double* quadratic,
+                    const double* intercepts, double* z, bint adds, Py_ssize_t K)
     void soften_tile(double* z, double log_floor, double trace, Py_ssize_t K)
     void blend_tile(const double* z, const double* slopes, const double* biases,
                     const double* points, double* s, double* out, Py_ssize_t M)
@@ -411,6 +413,35 @@ def spline(const double[:, ::1] P, const double[:, ::1] logs, double floor,
     return rows
 
 
+def matrix(const double[:, ::1] z, const double[::1] groups, const double[::1] slopes,
+           const double[::1] quadratic, const double[::1] intercept):
+    """Forecasts of a matrix map, shape (n, K), from tempered log forecasts (K, n): `MatrixMap`.
+
+    A matrix comes in `groups`, from `in_groups`, None if it is diagonal: then `slopes` has it.
+    """
+    cdef Py_ssize_t t, i, n = z.shape[1], K = z.shape[0]
+    cdef int width
+    cdef const double* linear = NULL
+    if groups is not None:
+        linear = &groups[0]
+    rows = np.empty((n, K))
+    cdef double[:, ::1] out = rows
+    cdef double[:, ::1] tiles = np.zeros((2, in_fours(K) * ROWS))
+    cdef double* x = &tiles[0, 0]
+    cdef double* scores = &tiles[1, 0]
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(x, &z[0, i], K, n, width)
+            if linear != NULL:
+                product_tile(linear, x, scores, K, in_fours(K))
+            curve_tile(x, &slopes[0], &quadratic[0], &intercept[0], scores, linear != NULL, K)
+            softmax_tile(scores, K, 0.0)
+            store_rows(scores, &out[i, 0], K, width)
+    return rows
+
+
 def tilted(const double[:, ::1] P, const Py_ssize_t[::1] bins, const double[:, ::1] table,
            double floor, double temperature, double share):
     """Tempered forecasts times the tilts of their bins, in shares, shape (n, K).
@@ -548,6 +579,31 @@ def sigmoid(const double[:, ::1] logs, double floor, const double[::1] coef,
             sigmoid_tile(z, odds, &coef[0], &rest[0], &intercept[0], K)
             softmax_tile(odds, K, 0.0)
             store_rows(odds, &out[i, 0], K, width)
+    return rows
+
+
+def logistic(const double[:, ::1] logs, double floor, double coef, double rest, double intercept):
+    """The same for two classes, shape (n, 2), if their log odds are opposite.
+
+    The numbers are those of the second class.
+    """
+    cdef Py_ssize_t t, i, n = logs.shape[1]
+    cdef int r, width
+    cdef double log_floor = log(floor)
+    rows = np.empty((n, 2))
+    cdef double[:, ::1] out = rows
+    cdef double[2 * ROWS] z
+    with nogil:
+        for t in range((n + ROWS - 1) // ROWS):
+            i = t * ROWS
+            width = <int>min(<Py_ssize_t>ROWS, n - i)
+            load(z, &logs[0, i], 2, n, width)
+            raise_tile(z, log_floor, 2)
+            for r in range(ROWS):
+                z[ROWS + r] = coef * z[ROWS + r] - rest * z[r] + intercept
+                z[r] = -z[ROWS + r]
+            expit_tile(z, 2)
+            store_rows(z, &out[i, 0], 2, width)
     return rows
 
 

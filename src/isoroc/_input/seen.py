@@ -28,8 +28,8 @@ Hashes = NDArray[np.uint64]
 SIZE = 64
 #: Hashes are whole numbers from 0 to this.
 _LARGEST_HASH = 2**32 - 1
-#: Hash of the last outputs, and the fingerprint of the calibrator that made each.
-_outputs: deque[tuple[int, Fingerprint]] = deque(maxlen=100)
+#: Hash of the last outputs, and the summary of the calibrator that made each.
+_outputs: deque[tuple[int, Mapping[str, Any]]] = deque(maxlen=100)
 
 
 class Fingerprint(NamedTuple):
@@ -107,9 +107,8 @@ def remember_output(Q: Any, summary: Mapping[str, Any]) -> None:
     rows = summary.get("rows")
     if type(Q) is not np.ndarray or not isinstance(rows, int) or 8 * len(Q) < rows:
         return
-    fingerprint = Fingerprint.read(summary)
-    if fingerprint is not None:
-        _outputs.append((_hash_output(Q), fingerprint))
+    if summary.get("fingerprint"):
+        _outputs.append((_hash_output(Q), summary))
 
 
 def recall_output(Q: Any) -> Fingerprint | None:
@@ -117,12 +116,13 @@ def recall_output(Q: Any) -> Fingerprint | None:
     if not len(_outputs):
         return None
     key = _hash_output(np.asarray(Q, dtype=np.float64))
-    return next((known for each, known in reversed(_outputs) if each == key), None)
+    summaries = (summary for each, summary in reversed(_outputs) if each == key)
+    return Fingerprint.read(next(summaries, None))
 
 
 def _hash_output(Q: Floats) -> int:
     """Hash of at most 200 rows, the same for two columns and for the second of them."""
-    some = np.linspace(0, len(Q) - 1, min(len(Q), 200)).astype(np.intp)
+    some = np.arange(0, len(Q), len(Q) // 200 + 1)
     columns = np.ascontiguousarray(columns_of(Q[some]))
     hashes, _ = hash_forecasts(columns, _first_telling(columns), _LARGEST_HASH)
     return hash((len(Q), int((hashes * (2 * some.astype(np.uint64) + np.uint64(1))).sum())))

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from isoroc._backends import NUMPY, Ops, V
+from isoroc._backends import Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
@@ -80,9 +80,15 @@ class MatrixMap(TemperedMap):
         return in_chunks(self._transformed, forecasts)
 
     def _transformed(self, forecasts: Forecasts) -> Floats:
-        z = self.log_tempered_rows(forecasts).T
-        scores = transform(NUMPY, z, self.coef, self.quadratic, self.intercept)
-        return smooth.tempered(np.ascontiguousarray(scores.T), -np.inf, 1.0, 0.0)
+        z = self.log_tempered_rows(forecasts)
+        return smooth.matrix(z, *self._linear, self.quadratic, self.intercept)
+
+    @cached_property
+    def _linear(self) -> tuple[Floats | None, Floats]:
+        """`coef` as the compiled loop takes it: a matrix in groups of rows, and a diagonal."""
+        if self.coef.ndim == 1:
+            return None, self.coef
+        return smooth.in_groups(self.coef), np.zeros(len(self.coef))
 
 
 def transform(ops: Ops[V], z: V, coef: Floats, quadratic: Floats, intercept: Floats) -> V:
@@ -268,8 +274,19 @@ class SigmoidMap(Map):
         """The formula with logarithms that the members of a mixture share."""
         if self.linear:
             return super().compiled(forecasts)
-        numbers = self.floor, self.coef, self.rest, self.intercept
-        return smooth.sigmoid(forecasts.plain_logs(), *numbers)
+        logs = forecasts.plain_logs()
+        if self._of_second is not None:
+            return smooth.logistic(logs, self.floor, *self._of_second)
+        return smooth.sigmoid(logs, self.floor, self.coef, self.rest, self.intercept)
+
+    @cached_property
+    def _of_second(self) -> tuple[float, float, float] | None:
+        """The numbers of the second of two classes with opposite log odds, as fits have them."""
+        numbers = np.stack([self.coef, self.rest, -self.intercept])
+        opposite = np.stack([self.rest, self.coef, self.intercept])[:, ::-1]
+        if len(self.coef) > 2 or not np.array_equal(numbers, opposite):
+            return None
+        return float(self.coef[1]), float(self.rest[1]), float(self.intercept[1])
 
     def is_increasing(self) -> bool:
         """True if neither coefficient is negative and one is positive, with a floor up to 1/2."""
