@@ -40,7 +40,7 @@ from isoroc._support.progress import Announce, progress
 from isoroc._support.seeds import check_random_state
 
 #: With more classes, isotonic regression is a member, and slow members need more weight.
-MANY_CLASSES = 30
+FEW_CLASSES = 30
 
 
 class Fitted(NamedTuple):
@@ -298,7 +298,7 @@ def _weigh(fitted: list[Fitted], dealt: CellSample, before: Floats) -> Floats:
         share = caution.share(prior[unchanged], float(row_weights.sum()), n_informative, p)
         prior[unchanged] = share
     likelihood = mixing.likelihoods([each.unseen for each in fitted], dealt)
-    many = int(dealt.n_classes > MANY_CLASSES)
+    many = int(dealt.n_classes > FEW_CLASSES)
     dropped = np.array([each.member._least_weights[many] for each in fitted])
     return mixing.mixture_weights(
         likelihood, row_weights, prior, unchanged=unchanged, dropped=dropped
@@ -341,7 +341,7 @@ def default_members(n_classes: int, *, monotone: bool = False) -> list[Calibrato
         members += [SigmoidCalibrator(), BetaCalibrator()]
     else:
         members.append(TemperatureCalibrator())
-    if n_classes > MANY_CLASSES:
+    if n_classes > FEW_CLASSES:
         members.append(IsotonicCalibrator())
     if n_classes <= 150:
         members.append(KernelCalibrator())
