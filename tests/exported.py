@@ -1,6 +1,8 @@
 """Exported calibrators, run by what they are exported to."""
 
+import atexit
 import sqlite3
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,15 +26,22 @@ def run_onnx(model, P, segments=None):
 
 def run_duckdb(query, table, columns, P):
     """Rows of a query on a table of forecasts with a column `id`."""
-    duckdb = pytest.importorskip("duckdb")
     pyarrow = pytest.importorskip("pyarrow")
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        data = {"id": np.arange(len(P))} | {n: P[:, k] for k, n in enumerate(columns)}
-        source = pyarrow.table(data)  # noqa: F841  # DuckDB finds it by its name
-        quoted = table.replace('"', '""')
-        connection.execute(f'CREATE TABLE "{quoted}" AS FROM source')
-        return connection.execute(query).fetchall()
+    connection = duckdb_connection()
+    data = {"id": np.arange(len(P))} | {n: P[:, k] for k, n in enumerate(columns)}
+    source = pyarrow.table(data)  # noqa: F841  # DuckDB finds it by its name
+    quoted = table.replace('"', '""')
+    connection.execute(f'CREATE OR REPLACE TABLE "{quoted}" AS FROM source')
+    return connection.execute(query).fetchall()
+
+
+@cache
+def duckdb_connection():
+    """One database for all tests of a worker: starting one takes as long as a small query."""
+    connection = pytest.importorskip("duckdb").connect()
+    connection.execute("SET threads = 1")
+    atexit.register(duckdb_connection.cache_clear)
+    return connection
 
 
 def run_sqlite(query, table, columns, P):

@@ -116,9 +116,11 @@ def test_separable_outcomes_do_not_make_left_out_rows_impossible(calibrator, K, 
     sample = deal_by_content(check_sample(P, P.argmax(axis=1), labels=range(K)).effective(), 5)
     rows = np.arange(n)
     Q = calibrator()._fit_out_of_fold(sample, sample.folds())[1]
-    parts = [calibrator()._fit(sample.take(rows != i)) for i in rows]
-    exact = np.vstack([f.apply(sample.forecasts[[i]]) for i, f in zip(rows, parts, strict=True)])
-    losses = [-np.log(forecasts[rows, sample.codes]).mean() for forecasts in (Q, exact)]
+    some = rows[:: max(n // 30, 1)]
+    parts = [calibrator()._fit(sample.take(rows != i)) for i in some]
+    exact = np.vstack([f.apply(sample.forecasts[[i]]) for i, f in zip(some, parts, strict=True)])
+    each = np.arange(len(some)), sample.codes[some]
+    losses = [-np.log(forecasts[each]).mean() for forecasts in (Q[some], exact)]
     assert losses[0] == pytest.approx(losses[1], abs=0.02)
 
 

@@ -30,12 +30,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 from scipy.sparse import coo_array, hstack
-from scipy.special import chdtrc, expit, logsumexp, softmax
+from scipy.special import chdtrc, expit
 
 from isoroc._calibrators.precisions import updated_precision
 from isoroc._core.newton import newton
+from isoroc._core.smooth import power_loss, softmax
 from isoroc._core.types import Floats, Ints
 
 
@@ -145,7 +145,12 @@ class Block(NamedTuple):
 
     def precisions(self) -> Floats:
         """Precision matrix of the prior."""
-        return np.asarray(block_diag(*(term.precision * term.penalty for term in self.terms)))
+        spans = list(self.spans())
+        size = spans[-1][1].stop
+        precisions = np.zeros((size, size))
+        for term, span in spans:
+            precisions[span, span] = term.precision * term.penalty
+        return precisions
 
 
 class Tried(NamedTuple):
@@ -216,10 +221,13 @@ class Regression:
 
     def loss(self) -> float:
         """Negative log posterior."""
+        prior = sum(term.precision * term.square() for term in self.terms) / 2
         eta = self.log_odds()
-        losses = logsumexp(eta, axis=1) if self.n_free > 1 else np.logaddexp(0.0, eta[:, 0])
-        losses -= (self.truth * eta).sum(axis=1)
-        return float(self.weights @ losses) + sum(t.precision * t.square() for t in self.terms) / 2
+        if self.n_free > 1:
+            rows = np.ascontiguousarray(eta.T), self.codes, self.weights
+            return prior + power_loss(*rows, 1.0, -np.inf, 0.0)
+        losses = np.logaddexp(0.0, eta[:, 0]) - self.truth[:, 0] * eta[:, 0]
+        return prior + float(self.weights @ losses)
 
     def blocks(self) -> list[Block]:
         """All parameters."""
@@ -234,12 +242,14 @@ class Regression:
         """Derivatives of the loss of each row in the log odds of each block, first and second."""
         eta = self.log_odds()
         w = self.weights
-        q = np.asarray(expit(eta) if self.n_free == 1 else softmax(eta, axis=1))
-        both = [(w * a, w * b) for a, b in zip((q - self.truth).T, (q * (1 - q)).T, strict=True)]
+        z = np.ascontiguousarray(eta.T)
+        q = softmax(z) if self.n_free > 1 else np.asarray(expit(z))
+        both = [(w * a, w * b) for a, b in zip(q - self.truth.T, q * (1 - q), strict=True)]
         if len(both) > 1:
-            mean = (q * self.u).sum(axis=1)
-            first = mean - self.u[np.arange(len(q)), self.codes]
-            both.append((w * first, w * ((q * self.u**2).sum(axis=1) - mean**2)))
+            mean = np.einsum("kn,nk->n", q, self.u)
+            first = mean - self.u[np.arange(len(eta)), self.codes]
+            second = np.einsum("kn,nk,nk->n", q, self.u, self.u) - mean**2
+            both.append((w * first, w * second))
         return both
 
     def gradients(self) -> list[Floats]:

@@ -1,6 +1,7 @@
 """Functions of SciPy, imported at the first call: most commands call none of them."""
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -8,8 +9,12 @@ from isoroc._core.types import Floats
 
 
 def _imported(name: str, module: str = "special") -> Callable[..., Any]:
+    @cache
+    def function() -> Callable[..., Any]:
+        return getattr(import_module(f"scipy.{module}"), name)  # type: ignore[no-any-return]
+
     def call(*arguments: Any, **options: Any) -> Any:
-        return getattr(import_module(f"scipy.{module}"), name)(*arguments, **options)
+        return function()(*arguments, **options)
 
     return call
 

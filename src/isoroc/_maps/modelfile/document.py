@@ -224,13 +224,15 @@ def plain(value: Any, place: str) -> Any:
     """JSON value of a summary. NaN becomes null, and infinity the text "inf"."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
+    if isinstance(value, float) and math.isfinite(value):
+        return value
     if isinstance(value, dict):
         return {str(name): plain(entry, f"{place}.{name}") for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [plain(entry, f"{place}[{i}]") for i, entry in enumerate(value)]
-    if isinstance(value, float) and not math.isfinite(value):
+    if isinstance(value, float):
         return None if math.isnan(value) else str(value)  # null would say that it is unknown
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | str):
         return value
     raise InputError(place, None, f"{type(value).__name__} cannot be serialised to JSON")
 
