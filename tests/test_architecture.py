@@ -208,6 +208,7 @@ def test_import_is_light():
     assert not loaded_after("import isoroc") & (HEAVY | {"sklearn", "scipy", "numpy"})
 
 
+@pytest.mark.slow
 def test_fit_loads_no_optional_dependency():
     loaded = loaded_after("import isoroc; isoroc.IRPCalibrator().fit([0.1, 0.9], [0, 1])")
     already = loaded_after("import sklearn.utils")  # scikit-learn imports pandas if installed

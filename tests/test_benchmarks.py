@@ -102,6 +102,7 @@ def test_the_halves_of_the_arena_share_no_source(script, arena):
     assert set.union(*halves.values()) == {"A", "B"}
 
 
+@pytest.mark.slow
 def test_several_labels_and_ordered_classes_are_compared_with_peers(script):
     compare = script("quality")["compare_labels"]
     rng = np.random.default_rng(0)

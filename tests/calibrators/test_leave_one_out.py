@@ -86,7 +86,10 @@ CASES = [
 
 
 @pytest.mark.parametrize("clustered", [False, True])
-@pytest.mark.parametrize("kind", ["plain", "tied", "weighted"])
+@pytest.mark.parametrize(
+    "kind",
+    ["plain", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("tied", "weighted"))],
+)
 @pytest.mark.parametrize(("calibrator", "K", "tolerance"), CASES)
 def test_what_is_left_out_is_forecast_as_by_fits_without_it(
     calibrator, K, tolerance, kind, clustered

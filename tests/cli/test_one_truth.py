@@ -128,10 +128,10 @@ def should_calibrate(calibrator):
     ("setting", "many"),
     [
         (Setting(2, 2.0, 1), False),
-        (Setting(2, 2.0, 3, weighted=True), False),
+        pytest.param(Setting(2, 2.0, 3, weighted=True), False, marks=pytest.mark.slow),
         (Setting(2, 2.0, 3, weighted=True), True),
-        (Setting(2, 0.0, 4), True),
-        (Setting(3, 2.0, 2), True),
+        pytest.param(Setting(2, 0.0, 4), True, marks=pytest.mark.slow),
+        pytest.param(Setting(3, 2.0, 2), True, marks=pytest.mark.slow),
     ],
 )
 def test_all_ways_find_the_same(setting, many, run_cli, monkeypatch):

@@ -255,18 +255,18 @@ def test_names_of_rows_do_not_depend_on_their_order(seed):
 
 def test_batches_of_a_stream_add_up():
     rng = np.random.default_rng(0)
-    y, Q = draw(300_000, 3, rng)
+    y, Q = draw(150_000, 3, rng)
     whole = CalibrationMonitor(range(3))
     parts = CalibrationMonitor(range(3))
     expected = Alternatives(3).log_ratios(Q, y).sum(axis=0)
     sums = [
         BatchSums.of(Q[rows], y[rows], parts.alternatives)
-        for rows in np.split(np.arange(300_000), [7, 9])
+        for rows in np.split(np.arange(150_000), [7, 9])
     ]
     np.testing.assert_allclose(sum(sums[1:], start=sums[0]).log_ratios, expected, rtol=1e-9)
     report = parts.add(sum(sums[1:], start=sums[0]))
     np.testing.assert_allclose(report.evidence, whole.update(y, Q).evidence, rtol=1e-9)
-    assert parts.totals.rows == whole.totals.rows == 300_000
+    assert parts.totals.rows == whole.totals.rows == 150_000
 
 
 def test_a_state_that_is_too_large_is_not_parsed(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,16 +23,20 @@ RUN = {
 }
 
 
+@cache
 def calibrators():
     rng = np.random.default_rng(0)
     several = rng.random((200, 3))
-    yield MultiLabelCalibrator(TemperatureCalibrator()).fit(several, rng.random((200, 3)) < several)
-    yield from (fitted("IRPCalibrator", shape) for shape in SHAPES)
-    yield from map(fit_categories, CATEGORIES)
+    of_labels = MultiLabelCalibrator(TemperatureCalibrator())
     P = rng.dirichlet(np.ones(3), 100)
     y = rng.integers(3, size=100)
-    yield TemperatureCalibrator().fit(np.log(P), y, unit="log_probability")
-    yield TemperatureCalibrator().fit(100 * P, y, unit="percent")
+    return [
+        of_labels.fit(several, rng.random((200, 3)) < several),
+        *(fitted("IRPCalibrator", shape) for shape in SHAPES),
+        *map(fit_categories, CATEGORIES),
+        TemperatureCalibrator().fit(np.log(P), y, unit="log_probability"),
+        TemperatureCalibrator().fit(100 * P, y, unit="percent"),
+    ]
 
 
 @pytest.mark.parametrize("dialect", RUN)

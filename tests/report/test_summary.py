@@ -152,7 +152,7 @@ def test_weights_equal_repeated_rows():
     ],
 )
 def test_a_loaded_map_has_the_report_of_its_calibrator(calibrator, K, tmp_path):
-    expected, P, y, fitted = make(K, calibrator=calibrator)
+    expected, P, y, fitted = make(K, n=100, calibrator=calibrator)
     path = tmp_path / "model.json"
     fitted.save(path)
     loaded = load_map(path)

@@ -30,6 +30,7 @@ def csv(rows, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_one_command_from_a_csv_to_tables_and_figures(csv, tmp_path, capsys):
     out = tmp_path / "out"
     module.main(["--data", str(csv), "--classes", "2,3", "--out", str(out), "--quick"])

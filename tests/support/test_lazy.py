@@ -59,6 +59,7 @@ print("done", {{"pandas", "pyarrow"}} & set(sys.modules))
     assert (tmp_path / "out.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_all_public_names_without_extras():
     ran = run("from isoroc import *\nprint(AutoCalibrator.__name__, plots.__name__)")
     assert ran.stdout == "AutoCalibrator isoroc.plots\n", ran.stderr

@@ -417,10 +417,10 @@ def test_what_is_not_text_and_what_is_not_there(tmp_path):
 
 @pytest.mark.project
 def test_a_share_of_the_fuzzing():
-    tally = runpy.run_path(str(ROOT / "benchmarks" / "fuzz.py"))["fuzz"](400, seed=1, classes=(3,))
+    tally = runpy.run_path(str(ROOT / "benchmarks" / "fuzz.py"))["fuzz"](200, seed=1, classes=(3,))
     assert tally["crashed"] == 0
-    assert tally["refused"] > 300
-    assert tally["loaded"] > 10  # so the checksums of mutants match
+    assert tally["refused"] > 150
+    assert tally["loaded"] > 5  # so the checksums of mutants match
 
 
 def test_a_reduction_leaves_two_classes_or_more_to_the_rest():
