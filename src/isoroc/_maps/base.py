@@ -181,12 +181,9 @@ def in_parts(formula: Callable[[Ops[Any], Any], Any], X: Floats) -> Floats:
 
 
 def in_chunks(compute: Callable[[Forecasts], Floats], forecasts: Forecasts) -> Floats:
-    """Compute forecasts, shape (n, K), for chunks of rows that fit the cache.
-
-    Maps prepare numbers for each chunk, so none is very short.
-    """
+    """Compute forecasts, shape (n, K), for chunks of rows that fit the cache."""
     values = forecasts.values
-    size = max(512, 2**15 // count_columns(values))
+    size = max(128, 2**14 // count_columns(values))
     if len(values) < 2 * size:
         return compute(forecasts)
     Q = np.empty((len(values), count_classes(values)))
