@@ -107,8 +107,9 @@ class LogRows:
         above = second > lowest
         rows = np.flatnonzero(above if above.any() else ~above)
         gap = first[rows] - np.maximum(second[rows], lowest)
-        weights = self.weights[rows]
-        middle = float(np.quantile(gap, 0.5, weights=weights, method="inverted_cdf"))
+        order = np.argsort(gap)
+        below = self.weights[rows[order]].cumsum()
+        middle = float(gap[order[np.searchsorted(below, below[-1] / 2)]])  # weighted median
         return max(1.0, most / middle) if middle > 0 else np.inf
 
 
