@@ -583,9 +583,9 @@ def sigmoid(const double[:, ::1] logs, double floor, const double[::1] coef,
 
 
 def logistic(const double[:, ::1] logs, double floor, double coef, double rest, double intercept):
-    """The same for two classes, shape (n, 2), if their log odds are opposite.
+    """Forecasts of a sigmoid map of two classes with opposite log odds, shape (n, 2).
 
-    The numbers are those of the second class.
+    The numbers are those of the second class: see `sigmoid`.
     """
     cdef Py_ssize_t t, i, n = logs.shape[1]
     cdef int r, width
