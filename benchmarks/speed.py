@@ -462,9 +462,10 @@ def print_many(_: argparse.Namespace) -> None:
     cases = [(1000, 10), (1000, 20), (1500, 30), (1500, 40), (640, 80), (2500, 50)]
     for n, K in [*cases, (1000, 100), (3000, 150), (2000, 200), (3000, 500), (3000, 1000)]:
         P, y = data(n, K)
+        new, _ = data(n, K, seed=1)
         made = [AutoCalibrator(random_state=0), sms()]
         fits = least([partial(made[0].fit, P, y, labels=range(K)), partial(made[1].fit, P, y)], 3)
-        forecasts = least([partial(own.predict_proba, P) for own in made], 5)
+        forecasts = least([partial(own.predict_proba, new) for own in made], 25)
         for job, (ours, theirs) in (("fit", fits), ("forecasts", forecasts)):
             figures = {"Auto": ours, "SMS": theirs, "ratio": ours / theirs}
             show(f"many classes, {job}, K = {K}", n, **figures)

@@ -60,6 +60,13 @@ class Forecasts:
         """Logarithms with the lowest floor that the kind needs, shape (K, n)."""
         return self.logs(LEAST if self.kind.scores == "probability" else 0.0)
 
+    def tempered(self, floor: float, temperature: float, share: float) -> Floats:
+        """Forecasts after temperature scaling, in a mixture with the uniform one, shape (n, K)."""
+        if self.kind.scores == "probability" and not self._logs:  # in one pass
+            P = self.probabilities()
+            return smooth.powered(P, max(floor, LEAST), 1 / temperature, share)
+        return smooth.tempered(self.plain_logs(), log_of(floor), temperature, share)
+
     def log_tempered(self, floor: float, temperature: float, share: float) -> Floats:
         """Logarithms of forecasts after temperature scaling, in a mixture with the uniform one.
 

@@ -8,7 +8,7 @@ from isoroc._backends import Ops, V
 from isoroc._core import smooth
 from isoroc._core.simplex import LEAST
 from isoroc._core.types import Floats
-from isoroc._maps.base import Forecasts, Frozen, Map, Places, in_chunks, log_of, state
+from isoroc._maps.base import Forecasts, Frozen, Map, Places, in_chunks, state
 from isoroc._maps.modelfile import Fault, checks
 
 
@@ -49,11 +49,7 @@ class TemperatureMap(TemperedMap):
         return self.tempered(ops, X)
 
     def compiled(self, forecasts: Forecasts) -> Floats:
-        if self.kind.scores == "probability":  # from rows to rows in one pass
-            P = forecasts.probabilities()
-            return smooth.powered(P, max(self.floor, LEAST), 1 / self.temperature, self.smoothing)
-        logs = forecasts.plain_logs()
-        return smooth.tempered(logs, log_of(self.floor), self.temperature, self.smoothing)
+        return forecasts.tempered(self.floor, self.temperature, self.smoothing)
 
     def is_increasing(self) -> bool:
         """True unless a floor above 1/2 flattens the map."""
