@@ -5,7 +5,7 @@ import subprocess
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, Thread
+from threading import Barrier, Thread, current_thread
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from isoroc import AutoCalibrator, IdentityCalibrator, _core, evaluate
 from isoroc._maps import IdentityMap
-from isoroc._support.threads import in_threads, one_blas_thread
+from isoroc._support.threads import count_threads, in_threads, one_blas_thread
 from zoo import CASES, SHAPES, draw_labels, fitted, forecasts, make, probabilities
 
 BLAS = ThreadpoolController().select(user_api="blas").lib_controllers
@@ -52,7 +52,25 @@ def test_nested_contexts():
     assert counts() == {2}
 
 
-def test_results_of_threads_are_in_order_and_keep_the_context():
+@pytest.mark.parametrize(("set_to", "n"), [("3", 3), ("4,2", 4), (" 2 ", 2), ("0", 1)])
+def test_the_number_of_threads_is_set_as_for_blas(monkeypatch, set_to, n):
+    monkeypatch.setenv("OMP_NUM_THREADS", set_to)
+    assert count_threads() == n
+
+
+@pytest.mark.parametrize("set_to", ["", "many"])
+def test_threads_are_as_many_as_cores_of_the_process(monkeypatch, set_to):
+    monkeypatch.setenv("OMP_NUM_THREADS", set_to)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 5, 7}, raising=False)
+    assert count_threads() == 3
+    monkeypatch.delattr("os.sched_getaffinity")
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    assert count_threads() == 6
+
+
+def test_results_of_threads_are_in_order_and_keep_the_context(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+
     def divide(x):
         return x, counts(), np.geterr()["divide"]
 
@@ -64,12 +82,37 @@ def test_results_of_threads_are_in_order_and_keep_the_context():
     assert counts() == {2}
 
 
-def test_evaluations_do_not_depend_on_the_number_of_cores(monkeypatch):
+def test_threads_start_no_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    together = Barrier(2)
+
+    def names(_):
+        together.wait()  # both outer threads run at the same time
+        return {current_thread().name, *in_threads(lambda _: current_thread().name, range(5))}
+
+    first, second = in_threads(names, range(2))
+    assert len(first) == len(second) == 1
+    assert first.isdisjoint(second)
+    assert current_thread().name not in first | second
+
+
+@pytest.mark.parametrize(("name", "shape"), CASES)
+def test_forecasts_do_not_depend_on_the_number_of_threads(monkeypatch, name, shape):
+    """Which may change where a part of the rows begins."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    calibrator = fitted(name, shape)
+    new = forecasts(shape, 4000, seed=1)
+    expected = calibrator.predict_proba(new)
+    monkeypatch.setattr(type(calibrator.map_), "least_part", 500)
+    assert np.array_equal(calibrator.predict_proba(new), expected)
+
+
+def test_evaluations_do_not_depend_on_the_number_of_threads(monkeypatch):
     P = probabilities(3, forecasts(3, 400, seed=1))
     y = draw_labels(P, seed=2)
     found = []
-    for n_cores in (1, 3):
-        monkeypatch.setattr("isoroc._support.threads.cpu_count", lambda n=n_cores: n)
+    for n_threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
         found.append(evaluate(y, P, after=P[:, [0, 2, 1]]).to_dict())
     assert found[0] == found[1]
 

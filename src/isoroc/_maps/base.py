@@ -16,7 +16,7 @@ from isoroc._input import Segments, slices
 from isoroc._input.kinds import LOWEST_LOG, Kind, columns_of, count_columns
 from isoroc._maps.modelfile import Fault
 from isoroc._maps.modelfile.checks import Check, Sizes
-from isoroc._support.threads import one_blas_thread
+from isoroc._support.threads import count_threads, in_threads, one_blas_thread
 
 #: Segment of each row in each column of a map's `segments`, and whether it is known.
 Places = Sequence[tuple[V, Truth]]
@@ -100,6 +100,9 @@ class Map(Frozen, ABC):
     exact: ClassVar[bool] = False
     #: Whether `predict_proba` takes segments. Even so, a fit may have found no use for any.
     takes_segments: ClassVar[bool] = False
+    #: Least size of the parts of a forecast array that threads share. A thread that has less to do
+    #: takes as long to start.
+    least_part: ClassVar[int] = 2**16
 
     @property
     def segments(self) -> dict[str, bool]:
@@ -138,13 +141,21 @@ class Map(Frozen, ABC):
         if (ops := ops_for(values)) is not NUMPY:
             X = ops.vector(ops.constant(columns_of(values)))
             return ops.like(values, self.formula(ops, X).array)  # type: ignore[no-any-return]
-        forecasts = Forecasts(values, self.kind)
         # Small products start no BLAS threads, and limiting threads would take a fifth of the time
         # of a single row.
         if values.size <= 3000:
-            return self.compiled(forecasts)
-        with one_blas_thread():
-            return self.compiled(forecasts)
+            return self.compiled(Forecasts(values, self.kind))
+        n_parts = min(values.size // self.least_part, 4 * count_threads())
+        if n_parts < 2:
+            with one_blas_thread():
+                return self.compiled(Forecasts(values, self.kind))
+        Q = np.empty((len(values), count_classes(values)))
+
+        def fill(rows: slice) -> None:
+            Q[rows] = self.compiled(Forecasts(values[rows], self.kind))
+
+        in_threads(fill, slices(len(values), -(-len(values) // n_parts)))
+        return Q
 
     def __repr__(self) -> str:
         numbers = (f"{name}={_brief(getattr(self, name))}" for name in self.states())
@@ -201,6 +212,8 @@ def in_chunks(compute: Callable[[Forecasts], Floats], forecasts: Forecasts) -> F
 
 class IdentityMap(Map):
     """Forecasts as probabilities, otherwise unchanged."""
+
+    least_part: ClassVar[int] = 2**60  # copies gain nothing from threads
 
     def formula(self, ops: Ops[V], X: V, places: Places[V] = ()) -> V:
         return self.kind.probabilities(ops, X)

@@ -1,6 +1,7 @@
 """Maps made of maps: their mean, or one for each label."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class MixtureMap(Map):
     weights: Floats = state(checks.probabilities("M"))
     monotone: bool = state(checks.boolean)
     exponent: float = state(checks.number(above=0.0, most=100.0), default=1.0)
+
+    least_part: ClassVar[int] = 2**14
 
     @property
     def exact(self) -> bool:  # type: ignore[override]

@@ -4,12 +4,12 @@ A fit makes thousands of products that take microseconds. Waking other threads o
 and far longer when the cores are busy. Larger products are a small part of each fit.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import cache
-from os import cpu_count
 from threading import Lock
 from typing import TypeVar
 
@@ -18,6 +18,8 @@ from threadpoolctl import ThreadpoolController
 T = TypeVar("T")
 R = TypeVar("R")
 _limit = Lock()
+#: Whether the running code is called by `in_threads`. It starts no further threads then.
+_is_shared: ContextVar[bool] = ContextVar("_is_shared", default=False)
 
 
 @contextmanager
@@ -37,19 +39,42 @@ def one_blas_thread() -> Iterator[None]:
         _limit.release()
 
 
+def count_threads() -> int:
+    """How many threads work may take: ``OMP_NUM_THREADS``, or the cores open to this process.
+
+    Spark, Dask and joblib set this variable in workers that share the cores.
+    """
+    first, _, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
+    if first.strip().isdigit():
+        return max(1, int(first))
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """What a function returns for each item, in as many threads as there are cores.
+    """What a function returns for each item, in as many threads as `count_threads` says.
 
     It should spend its time in compiled code that releases the interpreter lock. Calls see the
-    context of the caller, such as `numpy.errstate`. BLAS has one thread.
+    context of the caller, such as `numpy.errstate`. BLAS has one thread. Calls of this function
+    within another run in the thread of that.
     """
     waiting = list(items)
-    with one_blas_thread(), ThreadPoolExecutor(cpu_count()) as pool:
+    n_threads = 1 if _is_shared.get() else min(count_threads(), len(waiting))
+    with one_blas_thread():
+        if n_threads <= 1:
+            return [function(item) for item in waiting]
+        context = copy_context()
+        context.run(_is_shared.set, True)
+        pool = ThreadPoolExecutor(n_threads)
         try:
-            calls = [pool.submit(copy_context().run, function, item) for item in waiting]
+            calls = [pool.submit(context.copy().run, function, item) for item in waiting]
         except RuntimeError:  # no thread can be started, as in a browser
             return [function(item) for item in waiting]
-        return [call.result() for call in calls]
+        else:
+            return [call.result() for call in calls]
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @cache
