@@ -13,7 +13,7 @@ from sklearn.base import clone
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from isoroc import AutoCalibrator, IdentityCalibrator, _core, evaluate
-from isoroc._maps import IdentityMap
+from isoroc._maps import IdentityMap, Map
 from isoroc._support.threads import count_threads, in_threads, one_blas_thread
 from zoo import CASES, SHAPES, draw_labels, fitted, forecasts, make, probabilities
 
@@ -32,10 +32,11 @@ def _two_threads():
 
 class RecordingMap(IdentityMap):
     seen: list[set[int]]
+    compiled = Map.compiled  # no loop, so the formula runs
 
-    def compiled(self, forecasts):
+    def formula(self, ops, X, places=()):
         self.seen.append(counts())
-        return super().compiled(forecasts)
+        return super().formula(ops, X, places)
 
 
 class Recording(IdentityCalibrator):

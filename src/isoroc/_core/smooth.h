@@ -661,11 +661,12 @@ TILE(part)(const double *__restrict e, const double *__restrict softness, double
 
 /* The mean of x over the other classes, for each class. */
 TILE(spread)(const double *__restrict x, double *__restrict y, ptrdiff_t K) {
+    const double share = 1.0 / (double)(K - 1);
     double total[ROWS];
     EACH_ROW total[r] = x[r];
     for (ptrdiff_t k = 1; k < K; k++) EACH_ROW total[r] += x[k * ROWS + r];
     for (ptrdiff_t k = 0; k < K; k++)
-        EACH_ROW y[k * ROWS + r] = (total[r] - x[k * ROWS + r]) / (double)(K - 1);
+        EACH_ROW y[k * ROWS + r] = (total[r] - x[k * ROWS + r]) * share;
 }
 
 /* The sum of x over the classes, for each class. */

@@ -129,9 +129,11 @@ class Map(Frozen, ABC):
     def compiled(self, forecasts: Forecasts) -> Floats:
         """What the formula returns for arrays, shape (n, K). Overridden where a loop is faster."""
         X = columns_of(forecasts.values)
-        if self.exact:
+        # Steps multiply no matrices, and the limit would take longer than small products.
+        if self.exact or X.size <= 3000:
             return np.ascontiguousarray(self.formula(NUMPY, X))
-        return in_parts(self.formula, X)
+        with one_blas_thread():
+            return in_parts(self.formula, X)
 
     def apply(self, values: Floats, segments: Segments | None = None) -> Floats:
         """Calibrated forecasts of a forecast array, shape (n, K). Both may be on a device.
@@ -141,14 +143,10 @@ class Map(Frozen, ABC):
         if (ops := ops_for(values)) is not NUMPY:
             X = ops.vector(ops.constant(columns_of(values)))
             return ops.like(values, self.formula(ops, X).array)  # type: ignore[no-any-return]
-        # Small products start no BLAS threads, and limiting threads would take a fifth of the time
-        # of a single row.
-        if values.size <= 3000:
+        n_threads = count_threads() if values.size >= 2 * self.least_part else 1
+        if n_threads == 1:
             return self.compiled(Forecasts(values, self.kind))
-        n_parts = min(values.size // self.least_part, 4 * count_threads())
-        if n_parts < 2:
-            with one_blas_thread():
-                return self.compiled(Forecasts(values, self.kind))
+        n_parts = min(values.size // self.least_part, 4 * n_threads)
         Q = np.empty((len(values), count_classes(values)))
 
         def fill(rows: slice) -> None:

@@ -47,9 +47,8 @@ def count_threads() -> int:
     first, _, _ = os.environ.get("OMP_NUM_THREADS", "").partition(",")
     if first.strip().isdigit():
         return max(1, int(first))
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    of_process = getattr(os, "sched_getaffinity", None)  # of Linux
+    return len(of_process(0)) if of_process else os.cpu_count() or 1
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
@@ -65,7 +64,7 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         if n_threads <= 1:
             return [function(item) for item in waiting]
         context = copy_context()
-        context.run(_is_shared.set, True)
+        context.run(_is_shared.set, True)  # noqa: FBT003
         pool = ThreadPoolExecutor(n_threads)
         try:
             calls = [pool.submit(context.copy().run, function, item) for item in waiting]
