@@ -44,6 +44,7 @@ def test_a_loaded_map_serves_without_scikit_learn_scipy_and_dataframes(auto):
     assert not {"sklearn", "scipy", "joblib", "pandas", "pyarrow", "polars"} & set(imported)
     # A quarter of the time of a start
     assert not {"isoroc._counts", "numpy.random", "pathlib"} & set(imported)
+    assert not {"concurrent.futures", "difflib", "html", "threadpoolctl"} & set(imported)
 
 
 @pytest.mark.project

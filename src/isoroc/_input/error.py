@@ -3,7 +3,6 @@
 import math
 import numbers
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from typing import Any
 
 
@@ -62,6 +61,8 @@ def check_confidence(confidence: Any) -> None:
 
 def check_option(name: str, value: Any, options: tuple[Any, ...]) -> None:
     if not any(value is option or value == option for option in options):
+        from difflib import get_close_matches  # noqa: PLC0415  # slow to import
+
         allowed = ", ".join(repr(option) for option in options)
         near = get_close_matches(str(value), map(str, options), n=1)
         got = f"got {value!r}" + (f". Did you mean {near[0]!r}?" if near else "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -58,6 +57,8 @@ class Table(dict[str, NDArray[Any]]):
         return "\n".join([head, *lines])
 
     def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415  # slow to import
+
         head, *rows = zip(*self._cells(), strict=True)
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows

@@ -6,14 +6,14 @@ and far longer when the cores are busy. Larger products are a small part of each
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -63,6 +63,8 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     with one_blas_thread():
         if n_threads <= 1:
             return [function(item) for item in waiting]
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # slow to import
+
         context = copy_context()
         context.run(_is_shared.set, True)  # noqa: FBT003
         pool = ThreadPoolExecutor(n_threads)
@@ -77,6 +79,8 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> "ThreadpoolController":
     """The BLAS libraries of this process. The search takes milliseconds, so it runs once."""
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  # slow to import
+
     return ThreadpoolController().select(user_api="blas")
