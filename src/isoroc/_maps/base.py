@@ -147,6 +147,8 @@ class Map(Frozen, ABC):
         if n_threads == 1:
             return self.compiled(Forecasts(values, self.kind))
         n_parts = min(values.size // self.least_part, 4 * n_threads)
+        if n_parts > n_threads:
+            n_parts -= n_parts % n_threads
         Q = np.empty((len(values), count_classes(values)))
 
         def fill(rows: slice) -> None:

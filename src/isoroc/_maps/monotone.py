@@ -11,6 +11,7 @@ and so a point of the simplex. A gradient of a convex function is cyclically mon
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -91,6 +92,8 @@ class MonotoneMap(Map):
     directions: Floats | None = state(checks.anything)
     biases: Floats = state(checks.coefficients("K", "L"))
     interactions: Floats | None = state(checks.anything)
+
+    least_part: ClassVar[int] = 2**15
 
     def check(self, n_classes: int) -> None:
         super().check(n_classes)

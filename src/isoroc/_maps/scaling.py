@@ -1,6 +1,7 @@
 """Scaling: a softmax of functions of log forecasts, most of them after temperature scaling."""
 
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -125,6 +126,8 @@ class KernelMap(TemperedMap):
     coef: Floats = state(checks.coefficients("K", "K"))
     intercept: Floats = state(checks.coefficients("K"))
     reach: float = state(checks.number(above=0.0, most=1.0))
+
+    least_part: ClassVar[int] = 2**15
 
     def check(self, n_classes: int) -> None:
         super().check(n_classes)

@@ -5,14 +5,17 @@ and far longer when the cores are busy. Larger products are a small part of each
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
@@ -61,21 +64,40 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     waiting = list(items)
     n_threads = 1 if _is_shared.get() else min(count_threads(), len(waiting))
     with one_blas_thread():
-        if n_threads <= 1:
-            return [function(item) for item in waiting]
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # slow to import
+        if n_threads > 1:
+            return _share_out(function, waiting, n_threads)
+        return [function(item) for item in waiting]
 
-        context = copy_context()
-        context.run(_is_shared.set, True)  # noqa: FBT003
-        pool = ThreadPoolExecutor(n_threads)
-        try:
-            calls = [pool.submit(context.copy().run, function, item) for item in waiting]
-        except RuntimeError:  # no thread can be started, as in a browser
-            return [function(item) for item in waiting]
-        else:
-            return [call.result() for call in calls]
-        finally:
-            pool.shutdown(cancel_futures=True)
+
+def _share_out(function: Callable[[T], R], items: list[T], n_threads: int) -> list[R]:
+    """The calling thread takes items as well, which saves the start of one more."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # slow to import
+
+    left = deque(enumerate(items))
+    results: dict[int, R] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                i, item = left.popleft()
+            except IndexError:
+                return
+            results[i] = function(item)
+
+    context = copy_context()
+    context.run(_is_shared.set, True)  # noqa: FBT003
+    pool = ThreadPoolExecutor(n_threads - 1)
+    others: list[Future[None]] = []
+    try:
+        with suppress(RuntimeError):  # no thread can be started, as in a browser
+            others.extend(pool.submit(context.copy().run, work) for _ in range(n_threads - 1))
+        context.run(work)
+        for other in others:
+            other.result()
+    finally:
+        left.clear()  # after an error
+        pool.shutdown()
+    return [results[i] for i in range(len(items))]
 
 
 @cache
