@@ -148,7 +148,7 @@ class Map(Frozen, ABC):
             return self.compiled(Forecasts(values, self.kind))
         n_parts = min(values.size // self.least_part, 4 * n_threads)
         if n_parts > n_threads:
-            n_parts -= n_parts % n_threads
+            n_parts -= n_parts % n_threads  # so that all threads end at about the same time
         Q = np.empty((len(values), count_classes(values)))
 
         def fill(rows: slice) -> None:
