@@ -121,10 +121,12 @@ def recall_output(Q: Any) -> Fingerprint | None:
 
 
 def _hash_output(Q: Floats) -> int:
-    """Hash of at most 200 rows, the same for two columns and for the second of them."""
-    some = np.arange(0, len(Q), len(Q) // 200 + 1)
-    columns = np.ascontiguousarray(columns_of(Q[some]))
-    hashes, _ = hash_forecasts(columns, _first_telling(columns), _LARGEST_HASH)
+    """Hash of some rows, the same for two columns and for the second of them."""
+    columns = columns_of(Q)
+    most = max(20, 400 // max(2, columns.shape[1]))
+    some = np.arange(0, len(Q), len(Q) // most + 1)
+    rows = np.ascontiguousarray(columns[some])
+    hashes, _ = hash_forecasts(rows, _first_telling(rows), _LARGEST_HASH)
     return hash((len(Q), int((hashes * (2 * some.astype(np.uint64) + np.uint64(1))).sum())))
 
 
