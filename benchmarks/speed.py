@@ -71,8 +71,8 @@ def least(jobs: list[Job], repeats: int, clock: Callable[[], float] = perf_count
     return times[1:].min(axis=0)
 
 
-def least_of_rows(jobs: list[Job]) -> np.ndarray:
-    """Least time of each job in three rows of runs, which take turns.
+def least_of_rounds(jobs: list[Job]) -> np.ndarray:
+    """Least time of each job in three rounds, in which it runs several times in a row.
 
     Threads of OpenMP keep a core busy for .1 s after their work, and slow down the job after them.
     """
@@ -456,7 +456,7 @@ def print_members(options: argparse.Namespace) -> None:
         P, P_new = (rows / rows.sum(axis=1, keepdims=True) for rows in (P, P_new))
         made = [sms(), *(getattr(isoroc, f"{name}Calibrator")() for name in names)]
         fits = least([partial(own.fit, P, y) for own in made], 3)
-        forecasts = least_of_rows([partial(own.predict_proba, P_new) for own in made])
+        forecasts = least_of_rounds([partial(own.predict_proba, P_new) for own in made])
         for job, times in (("fit", fits), ("predict", forecasts)):
             group = "K = 2" if P.shape[1] == 2 else "K >= 3"
             ratios.setdefault((job, group), []).append(times[1:] / times[0])
@@ -474,7 +474,7 @@ def print_many(_: argparse.Namespace) -> None:
         new, _ = data(n, K, seed=1)
         made = [AutoCalibrator(random_state=0), sms()]
         fits = least([partial(made[0].fit, P, y, labels=range(K)), partial(made[1].fit, P, y)], 3)
-        forecasts = least_of_rows([partial(own.predict_proba, new) for own in made])
+        forecasts = least_of_rounds([partial(own.predict_proba, new) for own in made])
         for job, (ours, theirs) in (("fit", fits), ("forecasts", forecasts)):
             figures = {"Auto": ours, "SMS": theirs, "ratio": ours / theirs}
             show(f"many classes, {job}, K = {K}", n, **figures)

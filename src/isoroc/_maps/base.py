@@ -100,8 +100,8 @@ class Map(Frozen, ABC):
     exact: ClassVar[bool] = False
     #: Whether `predict_proba` takes segments. Even so, a fit may have found no use for any.
     takes_segments: ClassVar[bool] = False
-    #: Least size of the parts of a forecast array that threads share. A thread that has less to do
-    #: takes as long to start.
+    #: Least size of the parts of a forecast array that threads share: a thread that has less to do
+    #: takes as long to start. Maps that take longer for each number have a lower one.
     least_part: ClassVar[int] = 2**16
 
     @property

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 _limit = Lock()
-#: Whether the running code is called by `in_threads`. It starts no further threads then.
-_is_shared: ContextVar[bool] = ContextVar("_is_shared", default=False)
+#: Whether `in_threads` has called the running code, which starts no further threads then.
+_is_inside: ContextVar[bool] = ContextVar("_is_inside", default=False)
 
 
 @contextmanager
@@ -58,11 +58,11 @@ def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """What a function returns for each item, in as many threads as `count_threads` says.
 
     It should spend its time in compiled code that releases the interpreter lock. Calls see the
-    context of the caller, such as `numpy.errstate`. BLAS has one thread. Calls of this function
-    within another run in the thread of that.
+    context of the caller, such as `numpy.errstate`. BLAS has one thread. A nested call runs in the
+    thread that makes it.
     """
     waiting = list(items)
-    n_threads = 1 if _is_shared.get() else min(count_threads(), len(waiting))
+    n_threads = 1 if _is_inside.get() else min(count_threads(), len(waiting))
     with one_blas_thread():
         if n_threads > 1:
             return _share_out(function, waiting, n_threads)
@@ -88,7 +88,7 @@ def _share_out(function: Callable[[T], R], items: list[T], n_threads: int) -> li
             results[i] = function(item)
 
     context = copy_context()
-    context.run(_is_shared.set, True)  # noqa: FBT003
+    context.run(_is_inside.set, True)  # noqa: FBT003
     pool = ThreadPoolExecutor(n_threads - 1)
     others: list[Future[None]] = []
     try:
